@@ -1,0 +1,32 @@
+# Each target sets up what it needs; a machine needs Python >= 3.11, pip and make.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: demo test lint clean
+
+demo: $(VENV)/installed  ## analyse the bundled example
+	$(BIN)/python examples/demo.py
+
+test: $(VENV)/developed  ## all tests and doctests
+	$(BIN)/pytest
+
+lint: $(VENV)/developed  ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:  ## remove the virtual environments and caches
+	rm -rf .venv* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+
+$(VENV)/installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --editable .
+	touch $@
+
+$(VENV)/developed: $(VENV)/installed
+	$(BIN)/pip install --quiet --editable . --group dev
+	touch $@

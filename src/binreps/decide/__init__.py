@@ -1,0 +1,1 @@
+"""Decisions: from a fit to answers, their judgement and advice."""

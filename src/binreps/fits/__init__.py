@@ -1,0 +1,1 @@
+"""Fits: from a count table to rates, scores and predictions."""

@@ -1,0 +1,1 @@
+"""Beside the road: theory, simulation and example data."""
