@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint clean
+.PHONY: demo test lint bench clean
 
 demo: $(VENV)/installed  ## analyse the bundled example
 	$(BIN)/python examples/demo.py
@@ -15,6 +15,9 @@ lint: $(VENV)/developed  ## style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench: .venv-bench/installed  ## side by side with the peers: a few minutes, or ARGS=--full
+	.venv-bench/bin/python -m benchmarks $(ARGS)
 
 clean:  ## remove the virtual environments and caches
 	rm -rf .venv* .pytest_cache .mypy_cache .ruff_cache .hypothesis
@@ -29,4 +32,10 @@ $(VENV)/installed: pyproject.toml | $(VENV)/bin/python
 
 $(VENV)/developed: $(VENV)/installed
 	$(BIN)/pip install --quiet --editable . --group dev
+	touch $@
+
+.venv-bench/installed: pyproject.toml benchmarks/requirements.txt
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/pip install --quiet --upgrade pip
+	.venv-bench/bin/pip install --quiet --requirement benchmarks/requirements.txt
 	touch $@

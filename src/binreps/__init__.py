@@ -2,6 +2,71 @@
 
 from binreps._version import __version__
 from binreps.counts import CountTable
+from binreps.decide.evaluate import (
+    CrossValidation,
+    Evaluation,
+    calibration_curve,
+    calibration_error,
+    cross_validate,
+    evaluate,
+)
+from binreps.decide.loss import Loss, classify, decision_table, decision_words
 from binreps.errors import BinrepsError, BinrepsWarning, DataError, FitError, OptionError
-from binreps.model import Prior, Rates, likelihood_score
+from binreps.fits.base import Fit
+from binreps.fits.em import fit_map_em
+from binreps.fits.mode import MapFit, fit_map
+from binreps.fits.simple import (
+    average_score,
+    correct_prevalence,
+    fit_average,
+    fit_known,
+    fit_median,
+    median_score,
+)
+from binreps.model import Prior, Rates, likelihood_score, log_likelihood
+from binreps.study import theory
+from binreps.study.datasets import load_screening, load_screening_counts, load_screening_truth
+from binreps.study.simulate import Simulation, simulate, simulate_counts
 from binreps.table import Table
+
+__all__ = [
+    "BinrepsError",
+    "BinrepsWarning",
+    "CountTable",
+    "CrossValidation",
+    "DataError",
+    "Evaluation",
+    "Fit",
+    "FitError",
+    "Loss",
+    "MapFit",
+    "OptionError",
+    "Prior",
+    "Rates",
+    "Simulation",
+    "Table",
+    "__version__",
+    "average_score",
+    "calibration_curve",
+    "calibration_error",
+    "classify",
+    "correct_prevalence",
+    "cross_validate",
+    "decision_table",
+    "decision_words",
+    "evaluate",
+    "fit_average",
+    "fit_known",
+    "fit_map",
+    "fit_map_em",
+    "fit_median",
+    "likelihood_score",
+    "load_screening",
+    "load_screening_counts",
+    "load_screening_truth",
+    "log_likelihood",
+    "median_score",
+    "simulate",
+    "simulate_counts",
+    "theory",
+]

@@ -70,7 +70,7 @@ class CountTable:
         weights = np.ones(size, np.int64) if weight is None else _whole_numbers("weight", weight, size)
         statuses = np.full(size, UNKNOWN, np.int8) if known is None else _statuses(known, size)
         total = weights.sum(dtype=float)
-        if total > _LARGEST:
+        if total > _LARGEST or weights.sum() > _LARGEST:  # the first cannot overflow, the second is exact
             raise DataError(f"weight must sum to at most 2^53 individuals, got {total:.4g}")
         for name, column in zip(
             ("n", "s", "known", "weight"), _merge(n_values, s_values, statuses, weights), strict=True
@@ -162,7 +162,8 @@ class CountTable:
 
 def whole_numbers(name: str, values: ArrayLike) -> NDArray[np.int64]:
     """Whole numbers ≥ 0 of any shape, or a sentence that says which is not."""
-    return _whole_numbers(name, np.ravel(np.asarray(values))).reshape(np.shape(values))
+    array = _array(name, values)
+    return _whole_numbers(name, array.ravel()).reshape(array.shape)
 
 
 def _whole_numbers(name: str, values: ArrayLike, size: int | None = None) -> NDArray[np.int64]:
@@ -176,6 +177,8 @@ def _whole_numbers(name: str, values: ArrayLike, size: int | None = None) -> NDA
         kind = {"b": "booleans", "U": "text", "S": "text"}.get(array.dtype.kind, f"{array.dtype} values")
         first = f"first {array[0].item()!r} at position 0"
         raise DataError(f"{name} must be whole numbers ≥ 0, got {kind}, {first}")
+    if array.dtype.kind == "f":
+        array = array.astype(float)  # half precision cannot be compared with 2^53
     wrong = ~((array >= 0) & (array <= _LARGEST))  # NaN compares false, so it is wrong too
     if array.dtype.kind == "f":
         wrong |= array != np.floor(array)
@@ -186,22 +189,29 @@ def _whole_numbers(name: str, values: ArrayLike, size: int | None = None) -> NDA
 
 
 def _numbers_from_objects(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    """An object array as numbers: what nullable data frame columns give."""
+    """An object array as numbers: what nullable data frame columns and very large integers give."""
     for i, value in enumerate(array):
-        if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
             raise DataError(f"{name} must be whole numbers ≥ 0, got {value!r} at position {i}")
+        if not 0 <= value <= _LARGEST:
+            raise DataError(f"{name} must be whole numbers from 0 to 2^53, got {value} at position {i}")
+    return array.astype(float)  # exact up to 2^53
+
+
+def _array(name: str, values: ArrayLike) -> NDArray[Any]:
+    """The values as an array of any shape."""
+    if isinstance(values, np.ma.MaskedArray) and values.mask.any():
+        i = int(np.argmax(values.mask))
+        raise DataError(f"{name} must not be masked, got a masked entry at position {i}")
     try:
-        return array.astype(np.int64) if all(isinstance(v, int) for v in array) else array.astype(float)
-    except (OverflowError, TypeError) as error:
-        raise DataError(f"{name} must be whole numbers from 0 to 2^53: {error}") from None
+        return np.asarray(values)
+    except ValueError:
+        raise DataError(f"{name} must be a plain list, got nested lists of unequal lengths") from None
 
 
 def _one_dimensional(name: str, values: ArrayLike, size: int | None) -> NDArray[Any]:
     """The values as an array of the expected length."""
-    try:
-        array = np.asarray(values)
-    except ValueError:
-        raise DataError(f"{name} must be a plain list of whole numbers, got nested lists") from None
+    array = _array(name, values)
     if array.ndim != 1:
         raise DataError(f"{name} must have one dimension, got {array.ndim}")
     if size is not None and array.size != size:
@@ -219,11 +229,16 @@ def _statuses(values: ArrayLike, size: int) -> NDArray[np.int8]:
 
 def _status(value: object, position: int) -> int:
     """One status: 0, 1, True, False, or a null."""
-    if value is None or value != value or type(value).__name__ in ("NAType", "NaTType"):
+    if is_null(value):
         return UNKNOWN
-    if isinstance(value, bool | int | float) and value in (0, 1):
+    if isinstance(value, bool | int | float | np.number | np.bool_) and value in (0, 1):
         return int(value)
     raise DataError(f"known must be 0, 1 or missing, got {value!r} at position {position}")
+
+
+def is_null(value: object) -> bool:
+    """Whether a value is None, NaN or a data frame's own null (told by its name: it refuses to compare)."""
+    return value is None or type(value).__name__ in ("NAType", "NaTType") or value != value
 
 
 def _merge(

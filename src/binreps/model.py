@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit, xlogy
+from scipy.special import expit, logit, xlog1py, xlogy
 
 from binreps.counts import CountTable, whole_numbers
 from binreps.errors import DataError, OptionError
@@ -25,8 +25,11 @@ Float = NDArray[np.float64]
 NAMES = ("prevalence", "false_positive", "false_negative")
 """The three rates, in the order used everywhere: θ, p, q."""
 
+TIE = 4 * float(np.finfo(float).eps)
+"""A score this close to a threshold is on it: 9/11 and 1 − 2/11 are not the same double."""
 
-@dataclass(frozen=True)
+
+@dataclass(frozen=True, eq=False)
 class Rates:
     """Prevalence and the two error rates: numbers, or arrays of equal shape (draws, quantiles).
 
@@ -46,10 +49,22 @@ class Rates:
     def __post_init__(self) -> None:
         for name in NAMES:
             value = getattr(self, name)
-            array = np.asarray(value, dtype=float)
+            try:
+                array = np.array(value, dtype=float)
+            except (TypeError, ValueError):
+                raise OptionError(f"{name} must be a number or numbers, got {value!r}") from None
+            array.setflags(write=False)
             if np.any((array < 0) | (array > 1)):
                 raise OptionError(f"{name} must be between 0 and 1, got {value}")
             object.__setattr__(self, name, float(array) if array.ndim == 0 else array)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Rates):
+            return NotImplemented
+        return all(np.array_equal(a, b, equal_nan=True) for a, b in zip(self, other, strict=True))
+
+    def __hash__(self) -> int:  # of numbers; arrays are refused, as usual
+        return hash(tuple(None if isinstance(rate, float) and rate != rate else rate for rate in self))
 
     def __iter__(self) -> Iterator[Any]:
         """The rates θ, p, q, in this order."""
@@ -104,7 +119,11 @@ def _shapes(name: str, pair: object) -> tuple[float, float]:
 
 def checked_pairs(n: ArrayLike, s: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Broadcast n and s, refusing what cannot be a number of replicates and of positives."""
-    n_values, s_values = np.broadcast_arrays(whole_numbers("n", n), whole_numbers("s", s))
+    n_values, s_values = whole_numbers("n", n), whole_numbers("s", s)
+    try:
+        n_values, s_values = np.broadcast_arrays(n_values, s_values)
+    except ValueError:
+        raise DataError(f"n and s must broadcast, got shapes {n_values.shape} and {s_values.shape}") from None
     if np.any(s_values > n_values):
         i = int(np.argmax(np.ravel(s_values > n_values)))
         raise DataError(
@@ -139,6 +158,13 @@ def likelihood_score(n: ArrayLike, s: ArrayLike, rates: Rates) -> Any:
     0.4
     """
     n_values, s_values = checked_pairs(n, s)
+    shapes = [np.shape(rate) for rate in rates]
+    try:
+        np.broadcast_shapes(n_values.shape, *shapes)
+    except ValueError:
+        raise DataError(
+            f"rates must broadcast with n and s, got shapes {shapes} and {n_values.shape}"
+        ) from None
     score = score_at(n_values, s_values, *rates)
     return float(score) if np.ndim(score) == 0 else score
 
@@ -170,9 +196,18 @@ def log_class_likelihoods(counts: CountTable, p: Any, q: Any) -> tuple[Float, Fl
     p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
     shape = (-1,) + (1,) * max(p.ndim, q.ndim)
     s, misses, known = (v.reshape(shape) for v in (counts.s, counts.n - counts.s, counts.known))
-    negative = np.where(known == 1, -np.inf, xlogy(s, p) + xlogy(misses, 1 - p))
-    positive = np.where(known == 0, -np.inf, xlogy(s, 1 - q) + xlogy(misses, q))
+    negative, positive = _log_powers(s, misses, p), _log_powers(misses, s, q)
+    if counts.has_known:
+        negative = np.where(known == 1, -np.inf, negative)
+        positive = np.where(known == 0, -np.inf, positive)
     return negative, positive
+
+
+def _log_powers(k: NDArray[np.int64], m: NDArray[np.int64], x: Float) -> Float:
+    """k log x + m log(1−x), with 0 log 0 = 0."""
+    if np.all((x > 0) & (x < 1)):  # the usual case: one logarithm for all cells
+        return np.asarray(k * np.log(x) + m * np.log1p(-x))
+    return np.asarray(xlogy(k, x) + xlog1py(m, -x))
 
 
 def log_likelihood(counts: CountTable, rates: Rates) -> float:

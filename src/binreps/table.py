@@ -19,7 +19,7 @@ class Table:
     Parameters
     ----------
     columns : mapping of str to sequence
-        The columns, in order. `pandas.DataFrame(table.columns)` and the like take it as it is.
+        The columns, in order. `pandas.DataFrame(dict(table.columns))` and the like make a data frame of it.
     title, note : str
         A line above and a line below the printed table.
 
@@ -57,10 +57,13 @@ class Table:
             yield dict(zip(self.columns, row, strict=True))
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Table) and dict(self.columns) == dict(other.columns)
+        return isinstance(other, Table) and tuple(self.columns.items()) == tuple(other.columns.items())
 
     def __hash__(self) -> int:
         return hash(tuple(self.columns.items()))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Table, (dict(self.columns), self.title, self.note)  # a mapping proxy cannot be pickled
 
     def __str__(self) -> str:
         texts = [[name, *map(format_value, values)] for name, values in self.columns.items()]

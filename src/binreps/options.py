@@ -1,0 +1,39 @@
+"""The options that many functions share: one rule and one sentence for each."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from binreps.errors import OptionError
+
+
+def generator(rng: np.random.Generator | int) -> np.random.Generator:
+    """The generator itself, or a new one from a seed; None is refused, so that results can be repeated."""
+    if isinstance(rng, np.random.Generator):
+        return rng
+    if _is_whole(rng) and rng >= 0:
+        return np.random.default_rng(rng)
+    raise OptionError(f"rng must be a numpy Generator or a whole-number seed ≥ 0, got {rng!r}")
+
+
+def check_level(level: float) -> None:
+    """Refuse a probability that an interval cannot hold with."""
+    if not 0 < level < 1:
+        raise OptionError(f"level must be between 0 and 1, got {level}")
+
+
+def check_tol(tol: float) -> None:
+    """Refuse a tolerance that nothing could meet, or that anything would."""
+    if not 0 < tol < np.inf:
+        raise OptionError(f"tol must be a finite number > 0, got {tol}")
+
+
+def check_whole(name: str, value: int, least: int, most: int = 10**9) -> None:
+    """Refuse an option that is not a whole number in its range."""
+    if not _is_whole(value) or not least <= value <= most:
+        raise OptionError(f"{name} must be a whole number from {least:,} to {most:,}, got {value!r}")
+
+
+def _is_whole(value: object) -> bool:
+    """Whether a value is an integer, which True is not."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

@@ -1,0 +1,107 @@
+"""Small example data that we simulated ourselves: no real person is behind any of them.
+
+The screening data come from the model with prevalence 0.30, false-positive rate 0.10 and false-negative rate
+0.15: 120 people with 2 to 6 replicates each, of which a few results were then lost at random.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable
+from importlib.resources import files
+from itertools import groupby
+
+import numpy as np
+
+from binreps.counts import CountTable
+from binreps.model import Rates
+from binreps.study.simulate import simulate
+from binreps.table import Table
+
+SCREENING_RATES = Rates(prevalence=0.30, false_positive=0.10, false_negative=0.15)
+"""The rates that the screening data were simulated from."""
+
+_SEED = 2026
+_LOST = 7  # results that are missing
+
+
+def load_screening() -> Table:
+    """A synthetic screening study in long form: one row per replicate.
+
+    Returns
+    -------
+    Table
+        Columns `individual` ("P001" to "P120") and `result` (0 or 1, None where it is missing).
+
+    Examples
+    --------
+    >>> screening = load_screening()
+    >>> len(screening), screening["individual"][:3], screening["result"].count(None)
+    (480, ('P001', 'P001', 'P001'), 7)
+    """
+    return _read("screening.csv", "result")
+
+
+def load_screening_truth() -> Table:
+    """The true status of everyone in the synthetic screening study.
+
+    Returns
+    -------
+    Table
+        Columns `individual` ("P001" to "P120") and `truth` (0 or 1).
+
+    Examples
+    --------
+    >>> truth = load_screening_truth()["truth"]
+    >>> len(truth), sum(truth)
+    (120, 35)
+    """
+    return _read("screening_truth.csv", "truth")
+
+
+def load_screening_counts() -> CountTable:
+    """The counts of the synthetic screening study; missing results count as no replicate.
+
+    Examples
+    --------
+    >>> print(load_screening_counts())
+    CountTable: 120 individuals, 473 replicates, 24 cells
+    """
+    people = [list(rows) for _, rows in groupby(load_screening(), key=lambda row: row["individual"])]
+    results = [[row["result"] for row in rows if row["result"] is not None] for rows in people]
+    return CountTable([len(values) for values in results], [sum(values) for values in results])
+
+
+def _read(name: str, column: str) -> Table:
+    """One of our files, whose second column is 0, 1 or empty."""
+    text = (files("binreps.study") / "data" / name).read_text(encoding="utf-8")
+    rows = list(csv.DictReader(io.StringIO(text)))
+    return Table(
+        {
+            "individual": [row["individual"] for row in rows],
+            column: [int(row[column]) if row[column] else None for row in rows],
+        }
+    )
+
+
+def _screening_files() -> dict[str, str]:
+    """The two files as they were made; a test compares them with the stored ones."""
+    rng = np.random.default_rng(_SEED)
+    simulation = simulate(SCREENING_RATES, 120, range(2, 7), rng)
+    names = [f"P{i:03d}" for i in range(1, len(simulation) + 1)]
+    rows = sorted(simulation.long(rng), key=lambda row: row["individual"])  # stable: results stay shuffled
+    lost = set(rng.choice(len(rows), _LOST, replace=False).tolist())
+    results = ((names[row["individual"]], "" if i in lost else row["result"]) for i, row in enumerate(rows))
+    return {
+        "screening.csv": _csv_text("result", results),
+        "screening_truth.csv": _csv_text("truth", zip(names, simulation.truth.tolist(), strict=True)),
+    }
+
+
+def _csv_text(column: str, rows: Iterable[tuple[str, object]]) -> str:
+    """A file with a header and two columns."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerows([("individual", column), *rows])
+    return text.getvalue()

@@ -1,0 +1,204 @@
+"""Data from the model: one individual at a time, or only their counts, for as many individuals as you like.
+
+::
+
+    n ~ uniform over the entries of `replicates`
+    T ~ Bernoulli(θ)
+    S | T ~ Binomial(n, T(1−q) + (1−T)p)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import betaln
+
+from binreps.counts import CountTable, whole_numbers
+from binreps.errors import OptionError
+from binreps.model import Float, Rates, log_class_likelihoods
+from binreps.options import generator
+from binreps.table import Table
+
+Replicates = int | Sequence[int] | NDArray[np.int64]
+"""A whole number, or several of which each individual draws one."""
+
+
+@dataclass(frozen=True, eq=False)
+class Simulation:
+    """Simulated individuals with their true status: what `simulate` returns.
+
+    Attributes
+    ----------
+    n, s : ndarray
+        Replicates and positives of each individual.
+    truth : ndarray
+        Status of each individual, 0 or 1.
+
+    Examples
+    --------
+    >>> simulation = Simulation(n=np.array([2, 3]), s=np.array([1, 3]), truth=np.array([0, 1]))
+    >>> simulation.counts.has_known, simulation.known_counts.has_known
+    (False, True)
+    """
+
+    n: NDArray[np.int64]
+    s: NDArray[np.int64]
+    truth: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return self.n.size
+
+    @property
+    def counts(self) -> CountTable:
+        """The counts as a study sees them, every status unknown; `truth` can then judge a fit."""
+        return CountTable(self.n, self.s)
+
+    @property
+    def known_counts(self) -> CountTable:
+        """The counts with every status known, which informs a fit; the truth can then not judge it."""
+        return CountTable(self.n, self.s, known=self.truth)
+
+    def long(self, rng: np.random.Generator | int | None = None) -> Table:
+        """One row per replicate, with columns `individual` (0, 1, …) and `result` (0 or 1).
+
+        Rows go by individual, positives first; with `rng` they come in random order instead. An individual
+        without replicates has no row.
+
+        Examples
+        --------
+        >>> Simulation(n=np.array([2, 0, 1]), s=np.array([1, 0, 0]), truth=np.array([0, 1, 0])).long()
+        individual  result
+                 0       1
+                 0       0
+                 2       0
+        """
+        individual = np.repeat(np.arange(len(self)), self.n)
+        place = np.arange(individual.size) - np.repeat(np.cumsum(self.n) - self.n, self.n)
+        result = (place < self.s[individual]).astype(int)
+        order = slice(None) if rng is None else generator(rng).permutation(individual.size)
+        return Table({"individual": individual[order].tolist(), "result": result[order].tolist()})
+
+
+def simulate(
+    rates: Rates, individuals: int, replicates: Replicates, rng: np.random.Generator | int
+) -> Simulation:
+    """Draw individuals from the model, each with replicates, positives and a true status.
+
+    Parameters
+    ----------
+    rates : Rates
+        Prevalence and error rates, three numbers.
+    individuals : int
+        How many.
+    replicates : int or sequence of int
+        A whole number: everyone has as many. A sequence: each individual draws one of its entries, all
+        equally likely (so `range(2, 7)` is uniform on 2…6, and a repeated entry is likelier).
+    rng : numpy.random.Generator or int
+        The source of randomness, or a seed for one.
+
+    Returns
+    -------
+    Simulation
+
+    See Also
+    --------
+    simulate_counts : the same law for any number of individuals, without a row for each.
+
+    Examples
+    --------
+    >>> simulation = simulate(Rates(0.4, 0.1, 0.05), 200, range(2, 7), rng=1)
+    >>> len(simulation), sorted(set(simulation.n.tolist()))
+    (200, [2, 3, 4, 5, 6])
+    >>> simulation.counts.individuals
+    200
+    """
+    theta, p, q = _three_numbers(rates)
+    size, choices, rng = _individuals(individuals), _choices(replicates), generator(rng)
+    n = rng.choice(choices, size)
+    truth = (rng.random(size) < theta).astype(np.int64)
+    s = rng.binomial(n, np.where(truth == 1, 1 - q, p))
+    for column in (n, s, truth):
+        column.setflags(write=False)
+    return Simulation(n, s, truth)
+
+
+def simulate_counts(
+    rates: Rates,
+    individuals: int,
+    replicates: Replicates,
+    rng: np.random.Generator | int,
+    *,
+    known: bool = False,
+) -> CountTable:
+    """Draw only the counts, by the law of `simulate`, at a cost that does not depend on `individuals`.
+
+    The individuals are split at random over the cells (n, s, T) in the proportions of the model.
+
+    Parameters
+    ----------
+    rates, individuals, replicates, rng
+        As in `simulate`; `individuals` may be as large as 2^53.
+    known : bool
+        Whether the table keeps each status as known.
+
+    Returns
+    -------
+    CountTable
+
+    Examples
+    --------
+    >>> counts = simulate_counts(Rates(0.4, 0.1, 0.05), 10**12, [3, 4], rng=1)
+    >>> print(counts.individuals, len(counts))
+    1000000000000 9
+    """
+    theta, p, q = _three_numbers(rates)
+    size, rng = _individuals(individuals), generator(rng)
+    sizes, times = np.unique(_choices(replicates), return_counts=True)
+    cells = CountTable(np.repeat(sizes, sizes + 1), np.concatenate([np.arange(k + 1) for k in sizes]))
+    n, s = cells.n, cells.s
+    log_orders = -np.log1p(n) - betaln(s + 1, n - s + 1)  # log of the binomial coefficient
+    chance_of_n = np.repeat(times / times.sum(), sizes + 1)
+    negative, positive = (chance_of_n * np.exp(log_orders + c) for c in log_class_likelihoods(cells, p, q))
+    weight = _split(size, np.concatenate([(1 - theta) * negative, theta * positive]), rng)
+    status = np.repeat([0, 1], len(cells)) if known else None
+    return CountTable(np.tile(n, 2), np.tile(s, 2), weight, status)
+
+
+def _split(total: int, probability: Float, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Multinomial counts by halving; each share is a ratio of sums, never a difference, hence accurate."""
+    depth = (probability.size - 1).bit_length()
+    levels = [np.pad(probability, (0, 2**depth - probability.size))]
+    while levels[-1].size > 1:
+        levels.append(levels[-1].reshape(-1, 2).sum(axis=1))
+    counts = np.array([total], dtype=np.int64)
+    for both, level in zip(levels[:0:-1], levels[-2::-1], strict=True):
+        share = np.divide(level[::2], both, out=np.zeros(both.size), where=both > 0)
+        first = rng.binomial(counts, share)
+        counts = np.stack([first, counts - first], axis=1).ravel()
+    return counts[: probability.size]
+
+
+def _three_numbers(rates: Rates) -> tuple[float, float, float]:
+    """The rates, which must be defined numbers."""
+    if not all(isinstance(rate, float) and rate == rate for rate in rates):
+        raise OptionError(f"rates must be three numbers between 0 and 1 to simulate from, got {rates}")
+    return rates.prevalence, rates.false_positive, rates.false_negative
+
+
+def _individuals(value: float) -> int:
+    """How many individuals: a whole number, also when written as 1e9."""
+    number = isinstance(value, int | float | np.integer) and not isinstance(value, bool)
+    if not (number and 0 <= value <= 2**53 and value % 1 == 0):
+        raise OptionError(f"individuals must be a whole number from 0 to 2^53, got {value!r}")
+    return int(value)
+
+
+def _choices(replicates: Replicates) -> NDArray[np.int64]:
+    """The numbers of replicates to draw from."""
+    choices = np.atleast_1d(whole_numbers("replicates", replicates))
+    if choices.ndim > 1 or choices.size == 0:
+        raise OptionError(f"replicates must be a whole number or a list of them, got {replicates!r}")
+    return choices

@@ -1,0 +1,24 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import settings
+
+from shared_data import golden_values, periodontal_data
+
+settings.register_profile("patient", deadline=None)  # a busy machine is no failure
+settings.load_profile("patient")
+
+
+@pytest.fixture(scope="session")
+def periodontal() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """n, s and truth of the paper's 50 individuals."""
+    return periodontal_data()
+
+
+@pytest.fixture(scope="session")
+def golden() -> dict[str, Any]:
+    """Reference posteriors, by name of the case."""
+    return golden_values()

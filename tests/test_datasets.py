@@ -1,0 +1,71 @@
+"""The bundled example data are what our own simulation made."""
+
+from __future__ import annotations
+
+from collections import Counter
+from importlib.resources import files
+
+import numpy as np
+import pytest
+
+from binreps import CountTable, likelihood_score
+from binreps.study.datasets import (
+    SCREENING_RATES,
+    _screening_files,
+    load_screening,
+    load_screening_counts,
+    load_screening_truth,
+)
+
+
+@pytest.mark.parametrize("name", ["screening.csv", "screening_truth.csv"])
+def test_the_files_are_regenerated_byte_for_byte(name: str) -> None:
+    """To make them anew, write each text of `_screening_files()` to study/data under its name."""
+    assert (files("binreps.study") / "data" / name).read_bytes() == _screening_files()[name].encode()
+
+
+def test_screening_is_long_form_with_a_few_missing_results() -> None:
+    screening = load_screening()
+    assert tuple(screening.columns) == ("individual", "result")
+    assert Counter(screening["result"]).keys() == {0, 1, None}
+    assert screening["result"].count(None) == 7
+    rows = Counter(screening["individual"])
+    assert len(rows) == 120
+    assert set(rows.values()) == {2, 3, 4, 5, 6}
+
+
+def test_everyone_has_a_truth() -> None:
+    truth = load_screening_truth()
+    assert tuple(truth.columns) == ("individual", "truth")
+    assert truth["individual"] == tuple(dict.fromkeys(load_screening()["individual"]))
+    assert set(truth["truth"]) == {0, 1}
+
+
+def test_counts_leave_out_missing_results() -> None:
+    rows, positives = Counter[str](), Counter[str]()
+    for row in load_screening():
+        rows[row["individual"]] += row["result"] is not None
+        positives[row["individual"]] += row["result"] == 1
+    counts = load_screening_counts()
+    assert counts == CountTable(list(rows.values()), [positives[name] for name in rows])
+    assert counts.identifiable
+    assert not counts.has_known
+
+
+def test_the_example_shows_all_three_decisions() -> None:
+    counts = load_screening_counts()
+    score = likelihood_score(counts.n, counts.s, SCREENING_RATES)
+    for decided in (score < 0.2, (score >= 0.2) & (score <= 0.8), score > 0.8):
+        assert counts.weight[decided].sum() >= 5
+
+
+def test_the_example_looks_like_its_rates() -> None:
+    """Estimates from the known truth lie within two standard errors of the rates behind the data."""
+    truth = dict(zip(*(load_screening_truth()[name] for name in ("individual", "truth")), strict=True))
+    results = [
+        (truth[row["individual"]], row["result"]) for row in load_screening() if row["result"] is not None
+    ]
+    healthy, infected = ([x for t, x in results if t == status] for status in (0, 1))
+    samples = (list(truth.values()), healthy, [1 - x for x in infected])
+    for rate, sample in zip(SCREENING_RATES, samples, strict=True):
+        assert abs(np.mean(sample) - rate) < 2 * np.sqrt(rate * (1 - rate) / len(sample))

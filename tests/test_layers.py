@@ -1,0 +1,89 @@
+"""The road is one-way: a module imports only from stations before its own; `import binreps` stays light."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import binreps
+
+SOURCE = Path(binreps.__file__).parent
+MODULES = {
+    ".".join(path.relative_to(SOURCE).with_suffix("").parts): path
+    for path in sorted(SOURCE.rglob("*.py"))
+    if path != SOURCE / "__init__.py"  # the front door: the public names, from everywhere
+}
+BEFORE = {
+    "nouns": set(),
+    "read": {"nouns"},
+    "fits": {"nouns"},
+    "study": {"nouns", "fits"},
+    "decide": {"nouns", "read", "fits"},
+    "show": {"nouns", "read", "fits", "decide"},
+    "doors": {"nouns", "read", "fits", "study", "decide", "show"},
+}
+DOORS = {"cli", "web"}
+HEAVY = {"altair", "duckdb", "pandas", "polars", "pyarrow", "pyspark", "scipy.optimize", "scipy.stats"}
+
+
+def station(module: str) -> str:
+    """Which station of the road a module stands at; a file outside any folder is a noun, or a door."""
+    first, *rest = module.split(".")
+    if first in DOORS:
+        return "doors"
+    return first if rest else "nouns"
+
+
+def imported(path: Path) -> set[str]:
+    """Every module that a file imports, at its top or inside a function."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path.name} has a relative import"
+            names |= {node.module, *(f"{node.module}.{alias.name}" for alias in node.names)}
+    return names
+
+
+def own_imports(module: str) -> set[str]:
+    """The modules of binreps that one imports, without the package's name."""
+    return {name.removeprefix("binreps.") for name in imported(MODULES[module])} & MODULES.keys()
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_a_module_imports_only_from_stations_before_its_own(module: str) -> None:
+    here = station(module)
+    assert here in BEFORE, f"{module} is at no known station"
+    wrong = {name for name in own_imports(module) if station(name) not in BEFORE[here] | {here}}
+    assert not wrong, f"{module} ({here}) must not import {wrong}"
+    assert "binreps" not in imported(MODULES[module]), f"{module} must import from where a name lives"
+
+
+def test_no_two_modules_import_each_other() -> None:
+    TopologicalSorter({module: own_imports(module) for module in MODULES}).prepare()  # raises on a cycle
+
+
+def test_only_two_files_know_narwhals() -> None:
+    knowing = {name for name, path in MODULES.items() if any("narwhals" in x for x in imported(path))}
+    assert knowing <= {"read.tally", "show.attach"}
+
+
+def test_importing_binreps_loads_nothing_heavy() -> None:
+    code = "import sys, binreps; print(*sys.modules, sep='\\n')"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert "binreps.fits.mode" in loaded.split()
+    assert not HEAVY & set(loaded.split())
+
+
+def test_the_public_names_are_sorted_and_all_there() -> None:
+    assert binreps.__all__ == sorted(binreps.__all__)
+    places = {path.stem for path in SOURCE.iterdir()}  # files and folders become names once imported
+    names = {name for name in vars(binreps) if not name.startswith("_")} - places
+    assert set(binreps.__all__) == names | {"__version__"}
+    assert all(getattr(binreps, name).__doc__ for name in binreps.__all__)
