@@ -13,10 +13,11 @@ counts = br.CountTable(n, s)
 print("READ", counts, sep="\n")
 
 # 2. Fit: prevalence and error rates, without knowing anyone's status.
-fits = [br.fit_average(counts), br.fit_median(counts), br.fit_map(counts)]
+fits = [br.fit_average(counts), br.fit_median(counts), br.fit_map(counts), br.fit_bayes(counts)]
 rates = {"rate": fits[0].summary()["rate"]}
 rates |= {fit.method: fit.summary()["estimate"] for fit in fits}
 print("\nRATES", br.Table(rates), sep="\n")
+print(fits[-1])
 
 # 3. Decide: a wrong answer costs 1, an inconclusive one 0.2. What to answer for the next individual?
 loss = br.Loss(inconclusive=0.2)

@@ -17,6 +17,7 @@ from binreps import (
     Rates,
     Table,
     fit_average,
+    fit_bayes,
     fit_known,
     fit_map,
     fit_map_em,
@@ -36,9 +37,13 @@ FITS: dict[str, Callable[[CountTable], Fit]] = {
     "known": fit_known_majority,
     "map": fit_map,
     "em": lambda counts: fit_map_em(counts, rng=1, starts=4),
+    "bayes": fit_bayes,
 }
 NULL_WITHOUT_REPLICATES = {"average", "median"}
 """The fits whose score needs a replicate; their predictions do not."""
+
+TAKE_NOBODY = {"bayes"}
+"""The fits for which an empty table is an answer: the prior."""
 
 IGNORE_KNOWN = {"average", "median"}
 """The fits that known statuses do not inform."""
@@ -158,7 +163,10 @@ def test_known_statuses_never_leak_into_a_score(make, name: str) -> None:
 # --- extremes -------------------------------------------------------------------------------------------
 
 
-def test_nobody_is_refused_with_a_sentence(make) -> None:
+def test_nobody_is_refused_with_a_sentence(make, name) -> None:
+    if name in TAKE_NOBODY:
+        assert make(CountTable([], [])).rates.prevalence == pytest.approx(0.5)
+        return
     with pytest.raises(FitError, match="needs at least one individual, got an empty table"):
         make(CountTable([], []))
 

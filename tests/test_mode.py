@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from binreps import BinrepsWarning, CountTable, FitError, Prior, Rates, fit_map, fit_map_em
+from binreps import BinrepsWarning, CountTable, FitError, Prior, Rates, fit_map, fit_map_em, simulate_counts
 from binreps.fits.mode import MAP_PRIOR, Objective, climb
 from binreps.model import NAMES
 from by_hand import BruteForce, expected_counts, log_posterior, random_case, random_prior
@@ -192,6 +192,15 @@ def test_a_test_that_misses_most_ends_at_one_half(prior: Prior) -> None:
     gradient = objective.gradient(objective.at(as_array(fit.rates)))
     assert gradient[2] > 1
     assert np.abs(gradient[:2]) == pytest.approx(0, abs=1e-4)
+
+
+def test_the_bound_is_reached_along_a_narrow_ridge() -> None:
+    """A step cut back at q = ½ must not leave the ridge, or the climb crawls to its cap."""
+    fit = fit_map(simulate_counts(Rates(0.999, 0.081, 0.51), 10**6, range(1, 12), rng=0))
+    assert fit.converged
+    assert fit.n_iter < 100
+    assert fit.rates.false_negative == 0.5
+    assert fit.residual < 1e-6
 
 
 @pytest.mark.parametrize("rates", [Rates(0.3, 0.1, 0.2), Rates(0.02, 0.01, 0.3), Rates(0.5, 0.4, 0.05)])

@@ -13,6 +13,7 @@ from binreps.decide.evaluate import (
 from binreps.decide.loss import Loss, classify, decision_table, decision_words
 from binreps.errors import BinrepsError, BinrepsWarning, DataError, FitError, OptionError
 from binreps.fits.base import Fit
+from binreps.fits.bayes import BayesFit, fit_bayes
 from binreps.fits.em import fit_map_em
 from binreps.fits.mode import MapFit, fit_map
 from binreps.fits.simple import (
@@ -24,12 +25,16 @@ from binreps.fits.simple import (
     median_score,
 )
 from binreps.model import Prior, Rates, likelihood_score, log_likelihood
+from binreps.read.files import read_counts
+from binreps.read.tally import count_table
+from binreps.show.attach import attach, score_file
 from binreps.study import theory
 from binreps.study.datasets import load_screening, load_screening_counts, load_screening_truth
 from binreps.study.simulate import Simulation, simulate, simulate_counts
 from binreps.table import Table
 
 __all__ = [
+    "BayesFit",
     "BinrepsError",
     "BinrepsWarning",
     "CountTable",
@@ -46,16 +51,19 @@ __all__ = [
     "Simulation",
     "Table",
     "__version__",
+    "attach",
     "average_score",
     "calibration_curve",
     "calibration_error",
     "classify",
     "correct_prevalence",
+    "count_table",
     "cross_validate",
     "decision_table",
     "decision_words",
     "evaluate",
     "fit_average",
+    "fit_bayes",
     "fit_known",
     "fit_map",
     "fit_map_em",
@@ -66,6 +74,8 @@ __all__ = [
     "load_screening_truth",
     "log_likelihood",
     "median_score",
+    "read_counts",
+    "score_file",
     "simulate",
     "simulate_counts",
     "theory",

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, logit, xlog1py, xlogy
 
 from binreps.counts import UNKNOWN, CountTable
@@ -27,7 +28,9 @@ from binreps.table import Table
 MAP_PRIOR = Prior(prevalence=(1, 1))
 """The default prior of the mode: flat in the prevalence (SPEC 4)."""
 
+Mask = NDArray[np.bool_]
 _UPPER = np.array([1.0, 0.5, 0.5])  # θ ≤ 1, p ≤ ½, q ≤ ½
+_ALL = np.ones(3, bool)
 _SCAN_STEPS = 5
 _NEWTON_STEPS = 3
 _SCAN_STARTS = 8
@@ -174,7 +177,7 @@ def refuse_small_shapes(prior: Prior) -> None:
             )
 
 
-def _per_rate(values: Float, like: Float) -> Float:
+def _per_rate(values: Any, like: Float) -> Any:
     """Values per rate (or cell), shaped to act on `like`, whose first axis is the rates (or cells)."""
     return values.reshape(values.shape + (1,) * (like.ndim - 1))
 
@@ -204,19 +207,20 @@ def climb(objective: Objective, start: Float, *, max_iter: int, tol: float) -> C
     converged, n_iter = np.zeros(start.shape[1:], bool), np.zeros(start.shape[1:], int)
     for _ in range(max_iter):
         n_iter += ~converged
-        step, promise = _newton_step(objective, state)
+        step, promise = newton_step(objective, state)
         arrived = promise < np.maximum(tol, np.spacing(np.abs(state.objective)))
         adrift = arrived & (np.abs(step).max(axis=0) > 1e-3)  # a plateau: rounding alone points somewhere
-        state = _either(converged | adrift, state, _better_step(objective, state, step))
+        state = _either(converged | adrift, state, better_step(objective, state, step))
         converged |= arrived
         if converged.all():
             break
     return Climb(_snapped(objective, state), converged, n_iter)
 
 
-def _better_step(objective: Objective, state: State, step: Float) -> State:
+def better_step(objective: Objective, state: State, step: Float, movable: Mask = _ALL) -> State:
     """The Newton step, shortened until it beats the EM step; the EM step if that does not help."""
-    best = objective.at(objective.maximisation(state.alpha, state.beta, state.rates))
+    em = objective.maximisation(state.alpha, state.beta, state.rates)
+    best = objective.at(np.where(_per_rate(movable, em), em, state.rates))
     enough = best.objective - 1e-14 * np.abs(state.objective)
     settled = np.zeros(best.objective.shape, bool)
     for shortening in (1.0, 0.2):
@@ -233,31 +237,49 @@ def _either(first: Any, one: State, other: State) -> State:
     return State(*(np.where(first, a, b) for a, b in zip(one, other, strict=True)))
 
 
-def _newton_step(objective: Objective, state: State) -> tuple[Float, Float]:
-    """An ascent direction in logits, at most 3 long, and the gain that Newton's model promises.
+class Bend(NamedTuple):
+    """The curvature of the objective in the rates that are free to move: sizes along orthogonal axes."""
 
-    Rates at a bound that the gradient presses against, or at 0 or 1, stay; curvature of the wrong sign is
-    turned over.
+    free: Any  # (…, 3)
+    size: Float  # (…, 3), 1 along a rate that is not free
+    axes: Float  # (…, 3, 3), in columns
+
+
+def bend(objective: Objective, state: State, gradient: Float, movable: Mask = _ALL) -> Bend:
+    """The curvature at a point or at many.
+
+    Rates at a bound that the gradient presses against, or at 0 or 1, are not free; curvature of the wrong
+    sign is turned over.
     """
-    gradient, hessian = objective.gradient(state), objective.hessian(state)
     at_bound = (state.rates >= _per_rate(_UPPER, gradient)) & (gradient > 0)
-    free = np.moveaxis(~at_bound & (state.rates > 0) & (state.rates < 1), 0, -1)
-    curvature, axes = np.linalg.eigh(np.where(free[..., None] & free[..., None, :], -hessian, np.eye(3)))
+    free = _per_rate(movable, gradient) & ~at_bound & (state.rates > 0) & (state.rates < 1)
+    free = np.moveaxis(free, 0, -1)
+    matrix = np.where(free[..., None] & free[..., None, :], -objective.hessian(state), np.eye(3))
+    if movable.sum() == 1:  # then it is diagonal
+        size, axes = np.diagonal(matrix, axis1=-2, axis2=-1), np.broadcast_to(np.eye(3), matrix.shape)
+    else:
+        size, axes = np.linalg.eigh(matrix)
+    size = np.abs(size)
+    return Bend(free, np.maximum(size, 1e-15 * size.max(axis=-1, keepdims=True) + 1e-300), axes)
+
+
+def newton_step(objective: Objective, state: State, movable: Mask = _ALL) -> tuple[Float, Float]:
+    """An ascent direction in logits, at most 3 long, and the gain that Newton's model promises."""
+    gradient = objective.gradient(state)
+    free, scale, axes = bend(objective, state, gradient, movable)
     along = np.einsum("...ij,...i->...j", axes, np.moveaxis(gradient, 0, -1) * free)
-    size = np.abs(curvature)
-    scale = np.maximum(size, 1e-15 * size.max(axis=-1, keepdims=True) + 1e-300)
     step = np.moveaxis(np.einsum("...ij,...j->...i", axes, along / scale), -1, 0)
     longest = np.maximum(np.abs(step).max(axis=0), 1e-300)
     return step * np.minimum(1.0, 3.0 / longest), 0.5 * np.sum(along**2 / scale, axis=-1)
 
 
 def _moved(rates: Float, step: Float) -> Float:
-    """The rates after a step in logits, or after that part of it which leads onto the first bound, p or q = ½.
+    """The rates after a step in logits, or after the part of it that leads onto the first bound, p or q = ½.
 
     Cutting back only the rate that would cross is no ascent where rates depend on each other.
     """
     upper = _per_rate(_UPPER, rates)
-    room = logit(upper) - logit(rates)
+    room = np.where(upper < 1, -logit(rates), np.inf)  # logit ½ = 0
     crossing = (step > room) & (room > 0)
     part = np.min(np.where(crossing, room / np.where(crossing, step, 1.0), 1.0), axis=0)
     moved = np.where(crossing & (part * step >= room), upper, expit(logit(rates) + part * step))
@@ -291,7 +313,7 @@ def scan(objective: Objective) -> list[Float]:
         state = objective.at(objective.maximisation(state.alpha, state.beta, state.rates))
     state = objective.at(state.rates[:, _distinct(state)])
     for _ in range(_NEWTON_STEPS):
-        state = _better_step(objective, state, _newton_step(objective, state)[0])
+        state = better_step(objective, state, newton_step(objective, state)[0])
     edges = np.stack([_one_class(objective, 0.0), _one_class(objective, 1.0)], axis=1)
     state = objective.at(np.concatenate([state.rates, edges], axis=1))
     return list(state.rates[:, _distinct(state)].T[:_SCAN_STARTS])

@@ -1,0 +1,449 @@
+"""The Bayesian fit: the posterior of the three rates, integrated, and all that follows from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit, log_expit, logit
+
+from binreps.counts import UNKNOWN, CountTable
+from binreps.errors import OptionError
+from binreps.fits.base import fit_title, rates_rows
+from binreps.fits.exact.gauss import Series, jacobi_polynomials
+from binreps.fits.exact.grid import Grid, Marginal, find_root
+from binreps.fits.exact.posterior import TOLERANCE, BoxPosterior, Posterior, ThetaLines, integrate
+from binreps.model import NAMES, Float, Prior, Rates, checked_pairs, score_at
+from binreps.options import check_level, generator
+from binreps.table import Table
+
+_CUT_TAILS = 1e-10  # of a standard deviation: what a cut at e^−30 of the density may leave out
+_SLOW = 10.0  # two grids of similar size may both be off by more than they differ, where convergence is slow
+_DETAILS = (1.5, 2.25, 3.4, 5.0, 7.5)  # how many times more lines a sharp score may ask for, on each axis
+
+
+@dataclass(frozen=True, repr=False)
+class BayesFit:
+    """The exact posterior of prevalence and error rates; made by `fit_bayes`.
+
+    Two fits of equal counts and priors are equal; a fit is pickled as its counts and prior, and fitted again.
+    """
+
+    method: ClassVar[str] = "Bayes, exact"
+    counts: CountTable
+    prior: Prior
+    posterior: Posterior = field(compare=False)
+    _found: dict[Any, Any] = field(default_factory=dict, init=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return fit_bayes, (self.counts, self.prior)
+
+    # The three rates -------------------------------------------------------------------------------
+
+    @property
+    def rates(self) -> Rates:
+        """Posterior means."""
+        return Rates(*self.posterior.grid.mean)
+
+    @property
+    def sd(self) -> Rates:
+        """Posterior standard deviations."""
+        return Rates(*self.posterior.grid.sd)
+
+    @property
+    def correlation(self) -> Float:
+        """Posterior correlation matrix of prevalence, false-positive and false-negative rate."""
+        sd = self.posterior.grid.sd
+        return np.asarray(self.posterior.grid.covariance / np.outer(sd, sd))
+
+    @property
+    def log_evidence(self) -> float:
+        """log ∫ L × prior, without binomial coefficients; priors normalised on their supports."""
+        return self.posterior.grid.log_evidence
+
+    @property
+    def error(self) -> float:
+        """Numerical error: in units of the sd for means, sds and quantiles, relative for the evidence.
+
+        It is the difference of two grids of different sizes, so it is the error of the coarser one; and at
+        least what both have in common: tails cut off, and the rounding of a rate much larger than its sd.
+        """
+        grid = self.posterior.grid
+        rounding = float(np.finfo(float).eps * np.max(grid.mean / grid.sd))
+        return max(self.posterior.error, _CUT_TAILS, rounding)
+
+    def marginal(self, name: str) -> Marginal:
+        """The posterior of one rate: `.density(x)`, `.cumulative(x)`, `.quantile(probability)`, `.mode`."""
+        if name not in NAMES:
+            raise OptionError(f"name must be one of {', '.join(NAMES)}, got {name!r}")
+        return self.posterior.marginal(NAMES.index(name))
+
+    def quantile(self, probability: ArrayLike) -> Rates:
+        """The quantiles of the three rates; an array of probabilities gives arrays."""
+        wanted = np.asarray(probability, dtype=float)
+        if not np.all((wanted > 0) & (wanted < 1)):
+            raise OptionError(f"probability must be between 0 and 1, got {wanted}")
+        return Rates(*(self.marginal(name).quantile(wanted) for name in NAMES))
+
+    def interval(self, level: float = 0.9) -> tuple[Rates, Rates]:
+        """The equal-tailed credible interval of each rate: lower ends, upper ends."""
+        check_level(level)
+        tail = (1 - level) / 2
+        return self.quantile(tail), self.quantile(1 - tail)
+
+    def hdi(self, level: float = 0.9) -> tuple[Rates, Rates]:
+        """The shortest interval of each rate that holds the given probability: lower ends, upper ends."""
+        check_level(level)
+        ends = [self.marginal(name).shortest(level) for name in NAMES]
+        return Rates(*(low for low, _ in ends)), Rates(*(high for _, high in ends))
+
+    @property
+    def mode(self) -> Rates:
+        """The modes of the three marginal densities; an end counts if the density is finite there.
+
+        NaN where a density has none.
+        """
+        return Rates(*(self.marginal(name).mode for name in NAMES))
+
+    # Individuals -----------------------------------------------------------------------------------
+
+    def score(self, n: ArrayLike, s: ArrayLike) -> Any:
+        """Y_B = E[Y_L | data]: the probability that a fitted individual with s positives is positive."""
+        return self._each(n, s, lambda a, b: self._score(a, b)[0])
+
+    def score_error(self, n: ArrayLike, s: ArrayLike) -> Any:
+        """The numerical error of `.score`: larger for cells far from the data."""
+        return self._each(n, s, lambda a, b: self._score(a, b)[1])
+
+    def predict(self, n: ArrayLike, s: ArrayLike) -> Any:
+        """The probability that a *new* individual with s positives among n replicates is positive.
+
+        E[θ(1−q)^s q^(n−s)] / E[θ(1−q)^s q^(n−s) + (1−θ)p^s(1−p)^(n−s)]: the new result is evidence about the
+        rates too (erratum E10). For the paper's formula see `predict_paper`.
+        """
+        return self._each(n, s, lambda a, b: self._predict(a, b)[0])
+
+    def predict_error(self, n: ArrayLike, s: ArrayLike) -> Any:
+        """The numerical error of `.predict`."""
+        return self._each(n, s, lambda a, b: self._predict(a, b)[1])
+
+    def predict_paper(self, n: ArrayLike, s: ArrayLike) -> Any:
+        """The paper's prediction E[Y_L(n, s) | data], which leaves the new result out of the posterior.
+
+        For comparison with the paper and the R package only: it is not calibrated for small data.
+        """
+        return self.score(n, s)
+
+    def score_interval(self, n: ArrayLike, s: ArrayLike, level: float = 0.9) -> tuple[Any, Any]:
+        """Equal-tailed interval of Y_L for fitted individuals: what the uncertain rates leave open."""
+        return self._interval(n, s, level, new=False)
+
+    def predict_interval(self, n: ArrayLike, s: ArrayLike, level: float = 0.9) -> tuple[Any, Any]:
+        """The same for new individuals, whose own result reweights the posterior."""
+        return self._interval(n, s, level, new=True)
+
+    def next_replicate(self, n: ArrayLike, s: ArrayLike, *, new: bool = False) -> Any:
+        """The probability that one more replicate of such an individual is positive."""
+        return self._each(n, s, lambda a, b: self._next(a, b, new))
+
+    # Draws -----------------------------------------------------------------------------------------
+
+    def draws(self, size: int, rng: np.random.Generator | int) -> Rates:
+        """Independent draws from the posterior, as arrays; exact, so no burn-in and no autocorrelation."""
+        if size < 0:
+            raise OptionError(f"size must be ≥ 0, got {size}")
+        return Rates(*np.clip(self.posterior.draws(int(size), generator(rng)), 0.0, 1.0))
+
+    def draw_positives(self, size: int, rng: np.random.Generator | int) -> NDArrayInt:
+        """Joint draws of the number of positive individuals in each cell, shape (size, cells)."""
+        source = generator(rng)
+        draws = self.draws(size, source)
+        columns = (np.asarray(rate)[:, None] for rate in draws)
+        chance = score_at(self.counts.n, self.counts.s, *columns)
+        known = self.counts.known
+        chance = np.where(known == UNKNOWN, chance, known)
+        return np.asarray(source.binomial(self.counts.weight, chance))
+
+    # Words -----------------------------------------------------------------------------------------
+
+    def summary(self, level: float = 0.9) -> Table:
+        """Means, sds and equal-tailed intervals of the rates, and of sensitivity and specificity."""
+        lower, upper = self.interval(level)
+        columns = rates_rows(estimate=self.rates, sd=self.sd, lower=lower, upper=upper)
+        note = (
+            f"{level:.0%} credible intervals; numerical error below {self.error:.0e} of a standard deviation"
+        )
+        return Table(columns, title=fit_title(self.method, self.counts), note=note)
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
+    # Inside ----------------------------------------------------------------------------------------
+
+    def _each(self, n: ArrayLike, s: ArrayLike, function: Callable[[int, int], float]) -> Any:
+        """A function of (n, s), called once per distinct pair."""
+        n_values, s_values = checked_pairs(n, s)
+        pairs, where = np.unique(np.stack([n_values.ravel(), s_values.ravel()]), axis=1, return_inverse=True)
+        values = np.array([function(int(a), int(b)) for a, b in pairs.T])
+        return values[where.ravel()].reshape(n_values.shape)[()]
+
+    def _expect(self, function: Callable[[Grid], float]) -> tuple[float, float]:
+        """A posterior expectation and its error, on finer grids while the error is too large."""
+        posterior = self.posterior
+        value, before = function(posterior.grid), function(posterior.check)
+        error = abs(value - before)
+        for finer in self._finer_grids():
+            if error < TOLERANCE:
+                break
+            value, before = function(finer), value
+            error = abs(value - before)
+        return value, max(error, posterior.error * 1e-3, _CUT_TAILS / 100)
+
+    def _finer_grids(self) -> Iterator[Grid]:
+        """Finer grids, made when first asked for and kept."""
+        made: list[Grid] = self._remembered("finer", list)
+        yield from list(made)
+        while (grid := self.posterior.finer()) is not None:
+            made.append(grid)
+            yield grid
+
+    def _remembered(self, key: Any, compute: Callable[[], Any]) -> Any:
+        """What was computed before under this key, or is now."""
+        if key not in self._found:
+            self._found[key] = compute()
+        return self._found[key]
+
+    def _score(self, n: int, s: int) -> tuple[float, float]:
+        found: tuple[float, float] = self._remembered(("score", n, s), lambda: self._compute_score(n, s))
+        return found
+
+    def _compute_score(self, n: int, s: int, gap: bool = False) -> tuple[float, float]:
+        """E[Y_L], or E[Y_L (1 − p − q)]: on lines of θ where two grids differ.
+
+        For a fitted cell they agree: its own likelihood smooths the jump of Y_L.
+        """
+
+        def on_grid(grid: Grid) -> float:
+            factor = 1 - grid.nodes[1] - grid.nodes[2] if gap else 1.0
+            return grid.expect(factor * _sigmoid(_log_odds(grid.nodes, n, s)))
+
+        posterior = self.posterior
+        value = on_grid(posterior.grid)
+        error = _SLOW * abs(value - on_grid(posterior.check))
+        if error > TOLERANCE:
+            value, error = self._on_lines(lambda lines: expected_score(lines, n, s, gap), TOLERANCE, error)
+        return value, max(error, posterior.error * 1e-3, _CUT_TAILS / 100)
+
+    def _on_lines(
+        self, function: Callable[[list[ThetaLines]], float], tol: float, error: float
+    ) -> tuple[float, float]:
+        """A value computed on lines of θ, more and more of them until two agree; and their difference.
+
+        Only a box can be refined: elsewhere the error is the one given.
+        """
+        posterior = self.posterior
+        value = function(posterior.theta_lines())
+        if isinstance(posterior, BoxPosterior):
+            for detail in _DETAILS:
+                lines = posterior.theta_lines(detail)
+                if not lines:
+                    break
+                value, before = function(lines), value
+                error = abs(value - before)
+                if error < tol:
+                    break
+        return value, error
+
+    def _predict(self, n: int, s: int) -> tuple[float, float]:
+        found: tuple[float, float] = self._remembered(("predict", n, s), lambda: self._compute_predict(n, s))
+        return found
+
+    def _compute_predict(self, n: int, s: int) -> tuple[float, float]:
+        value, error = self._expect(lambda grid: _ratio(grid, n, s))
+        kept = _kept(self.posterior.grid, n, s)
+        if error < TOLERANCE and kept > 1e-3:
+            return value, max(error, _CUT_TAILS / 1000 / kept)
+        return self._predict_by_refitting(n, s)
+
+    def _predict_by_refitting(self, n: int, s: int) -> tuple[float, float]:
+        """Evidence with the new individual known to be positive, over the evidence without that knowledge."""
+        unknown = integrate(self.counts + CountTable([n], [s]), self.prior)
+        positive = integrate(self.counts + CountTable([n], [s], known=[1]), self.prior)
+        value = float(np.exp(min(positive.grid.log_evidence - unknown.grid.log_evidence, 0.0)))
+        rounding = 4e-16 * abs(unknown.grid.log_evidence)
+        return value, unknown.error + positive.error + rounding
+
+    def _next(self, n: int, s: int, new: bool) -> float:
+        if not new:  # E[Y_L (1 − q) + (1 − Y_L) p]
+            return float(self.posterior.grid.mean[1]) + self._compute_score(n, s, gap=True)[0]
+
+        def chance(grid: Grid) -> float:
+            _, p, q = grid.nodes
+            positive, negative = _class_shares(grid.nodes, n, s)
+            return grid.expect(positive * (1 - q) + negative * p) / grid.expect(positive + negative)
+
+        value, error = self._expect(chance)
+        if error < TOLERANCE and _kept(self.posterior.grid, n, s) > 1e-3:
+            return value
+        before, after = (integrate(self.counts + CountTable([n + k], [s + k]), self.prior) for k in (0, 1))
+        return float(np.exp(after.grid.log_evidence - before.grid.log_evidence))
+
+    def _interval(self, n: ArrayLike, s: ArrayLike, level: float, *, new: bool) -> tuple[Any, Any]:
+        check_level(level)
+        tail = (1 - level) / 2
+        return (
+            self._each(n, s, lambda a, b: self._score_quantile(a, b, tail, new)),
+            self._each(n, s, lambda a, b: self._score_quantile(a, b, 1 - tail, new)),
+        )
+
+    def _score_quantile(self, n: int, s: int, probability: float, new: bool) -> float:
+        if new and _kept(self.posterior.grid, n, s) < 1e-3:  # the new result moves the posterior too far
+            wider = self._remembered(
+                ("wider", n, s), lambda: fit_bayes(self.counts + CountTable([n], [s]), self.prior)
+            )
+            return float(wider._score_quantile(n, s, probability, new=False))
+
+        def quantile(lines: list[ThetaLines]) -> float:
+            return score_quantile(lines, n, s, probability, new=new)
+
+        return self._on_lines(quantile, 1e-6, 0.0)[0]
+
+
+NDArrayInt = np.ndarray[Any, np.dtype[np.int64]]
+
+
+def fit_bayes(counts: CountTable, prior: Prior | None = None) -> BayesFit:
+    """The Bayesian fit, integrated deterministically: the same answer every time, in milliseconds for any N.
+
+    Parameters
+    ----------
+    counts : CountTable
+        Any table, an empty one included (the answer is then the prior). Known statuses inform the fit.
+    prior : Prior, optional
+        Beta priors; those of the error rates are truncated to (0, ½). Default `Prior()`.
+
+    Returns
+    -------
+    BayesFit
+
+    Examples
+    --------
+    >>> fit = fit_bayes(CountTable([4, 4, 4, 4], [0, 1, 3, 4], weight=[50, 20, 10, 20]))
+    >>> print(fit)
+    Bayes, exact: 100 individuals, 400 replicates, 4 cells
+    rate            estimate     sd  lower  upper
+    prevalence         0.302  0.046  0.229  0.380
+    false-positive     0.079  0.017  0.054  0.108
+    false-negative     0.099  0.028  0.058  0.150
+    sensitivity        0.901  0.028  0.850  0.942
+    specificity        0.921  0.017  0.892  0.946
+    90% credible intervals; numerical error below 1e-10 of a standard deviation
+    >>> float(round(fit.predict(4, 2), 3))
+    0.4
+    """
+    return BayesFit(counts, prior or Prior(), integrate(counts, prior or Prior()))
+
+
+def _log_odds(nodes: tuple[Float, Float, Float], n: int, s: int) -> Any:
+    """Logit of Y_L at the nodes."""
+    theta, p, q = nodes
+    return logit(theta) + (s * (np.log1p(-q) - np.log(p)) + (n - s) * (np.log(q) - np.log1p(-p)))
+
+
+def _sigmoid(x: Float) -> Float:
+    """1 / (1 + e^−x), by NumPy's vectorised exponential."""
+    with np.errstate(over="ignore"):
+        return np.asarray(1 / (1 + np.exp(-x)))
+
+
+def _class_shares(nodes: tuple[Float, Float, Float], n: int, s: int) -> tuple[Any, Any]:
+    """θ(1−q)^s q^(n−s) and (1−θ)p^s(1−p)^(n−s) at the nodes, in a common unit that does not underflow."""
+    theta, p, q = nodes
+    positive = s * np.log1p(-q) + (n - s) * np.log(q)
+    negative = s * np.log(p) + (n - s) * np.log1p(-p)
+    top = max(positive.max(), negative.max())
+    return theta * np.exp(positive - top), (1 - theta) * np.exp(negative - top)
+
+
+def _mixture(nodes: tuple[Float, Float, Float], n: int, s: int) -> Any:
+    """The likelihood of one individual at the nodes, up to a constant."""
+    positive, negative = _class_shares(nodes, n, s)
+    return positive + negative
+
+
+def _ratio(grid: Grid, n: int, s: int) -> float:
+    """The calibrated prediction on one grid."""
+    positive, negative = _class_shares(grid.nodes, n, s)
+    up = grid.expect(positive)
+    return up / (up + grid.expect(negative))
+
+
+def _kept(grid: Grid, n: int, s: int) -> float:
+    """The share of the posterior that still counts once it is reweighted by a new individual's likelihood."""
+    weight = _mixture(grid.nodes, n, s)
+    return grid.expect(weight) ** 2 / grid.expect(weight**2)
+
+
+def expected_score(lines: list[ThetaLines], n: int, s: int, gap: bool = False) -> float:
+    """E[Y_L(n, s) | data], or E[Y_L (1 − p − q) | data], by the trapezoid rule in logit θ along each line.
+
+    Y_L may jump from 0 to 1 within 10⁻⁹ of θ = 0 or 1; as a function of logit θ it never does.
+    """
+    total = 0.0
+    for line in lines:
+        inside, size = line.interval, line.masses.shape[1]
+        coefficients = Series(inside, line.masses).coefficients
+        step = min(0.5, 6 / size)
+        z = np.arange(-36 / (inside.a + 1), 36 / (inside.b + 1), step)
+        weight = step * np.exp((inside.a + 1) * log_expit(z) + (inside.b + 1) * log_expit(-z))
+        polynomials = weight * jacobi_polynomials(size, inside.a, inside.b, expit(z))
+        matters = np.abs(coefficients.sum(axis=0) @ polynomials) > 1e-17
+        mass, z = coefficients @ polynomials[:, matters], z[matters]
+        log_low, log_high = log_expit(z), log_expit(-z)
+        lower, upper = (np.asarray(end, dtype=float)[..., None] for end in (inside.lower, inside.upper))
+        with np.errstate(divide="ignore"):
+            log_theta = np.logaddexp(np.log(lower) + log_high, np.log(upper) + log_low)
+            log_rest = np.logaddexp(np.log1p(-lower) + log_high, np.log1p(-upper) + log_low)
+        evidence = _log_odds((np.array(0.5), line.p, line.q), n, s)
+        along = np.sum(mass * _sigmoid(evidence[:, None] + (log_theta - log_rest)), axis=1)
+        total += float(along @ (1 - line.p - line.q) if gap else along.sum())
+    return total / sum(float(line.masses.sum()) for line in lines)
+
+
+def score_quantile(lines: list[ThetaLines], n: int, s: int, probability: float, *, new: bool) -> float:
+    """The quantile of Y_L under the posterior, reweighted by the individual's own likelihood if it is new.
+
+    Given p and q, Y_L ≤ y means θ ≤ some value: the distribution function is a sum over lines of θ. The
+    root is found in logit y, from the weighted quantile of the nodes.
+    """
+    levels, masses, parts = [], [], []
+    for line in lines:
+        nodes = (line.theta, line.p[:, None], line.q[:, None])
+        odds = _log_odds(nodes, n, s)
+        mass = line.masses * _mixture(nodes, n, s) if new else line.masses
+        levels.append(odds.ravel())
+        masses.append(mass.ravel())
+        evidence = _log_odds((np.array(0.5), line.p, line.q), n, s)
+        parts.append((Series(line.interval, mass), evidence))
+    level, mass = np.concatenate(levels), np.concatenate(masses)
+    total = mass.sum()
+
+    def excess(z: float) -> float:
+        below = sum(float(np.sum(part.cumulative(expit(z - evidence)))) for part, evidence in parts)
+        return float(below / total) - probability
+
+    order = np.argsort(level)
+    reached = np.cumsum(mass[order]) / total
+    guess = float(level[order][min(int(np.searchsorted(reached, probability)), level.size - 1)])
+    step = 0.05
+    while excess(guess - step) > 0 or excess(guess + step) < 0:
+        step *= 4
+    return float(expit(find_root(excess, guess - step, guess + step)))

@@ -1,0 +1,176 @@
+"""Nodes with posterior mass: what both integration rules produce and every result is read from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from binreps.fits.exact.density import AXES, Density
+from binreps.fits.exact.gauss import Interval, Series
+from binreps.model import Float
+
+
+class Grid:
+    """Nodes of a three-dimensional rule, and the posterior mass of each.
+
+    Parameters
+    ----------
+    density : Density
+    nodes : three arrays that broadcast against each other
+        θ, p, q.
+    log_mass : array
+        Logarithm of the likelihood relative to the centre, the prior and the rule's weight, at each node.
+    """
+
+    def __init__(self, density: Density, nodes: tuple[Float, Float, Float], log_mass: Float) -> None:
+        self.density, self.nodes = density, nodes
+        self._peak = float(log_mass.max())
+        mass = np.exp(log_mass - self._peak)
+        self._total = float(mass.sum())
+        self.mass = mass / self._total
+
+    @property
+    def log_evidence(self) -> float:
+        """log ∫ L × prior."""
+        density = self.density
+        return self._peak + math.log(self._total) + density.log_likelihood + density.log_constant
+
+    def expect(self, values: Any) -> float:
+        """The posterior mean of values at the nodes."""
+        return float(np.sum(self.mass * values))
+
+    @cached_property
+    def mean(self) -> Float:
+        """Posterior means of θ, p, q."""
+        centre = self.density.centre
+        return np.array([centre[i] + self.expect(self.nodes[i] - centre[i]) for i in AXES])
+
+    @cached_property
+    def covariance(self) -> Float:
+        """Posterior covariance of θ, p, q."""
+        away = [self.nodes[i] - self.mean[i] for i in AXES]
+        result = np.empty((3, 3))
+        for i in AXES:
+            for j in range(i + 1):
+                result[i, j] = result[j, i] = self.expect(away[i] * away[j])
+        return result
+
+    @property
+    def sd(self) -> Float:
+        """Posterior standard deviations of θ, p, q."""
+        return np.sqrt(np.diag(self.covariance))
+
+    def distance(self, other: Grid) -> float:
+        """The largest difference of two grids: log evidence, means and sds in units of the sd."""
+        sd = np.maximum(self.sd, 1e-300)
+        changes = np.concatenate([(self.mean - other.mean) / sd, self.sd / sd - other.sd / sd])
+        worst = float(np.max(np.abs(changes)))
+        scale = max(1.0, abs(self.log_evidence))
+        return max(worst, abs(self.log_evidence - other.log_evidence) / scale)
+
+
+def find_root(function: Callable[[float], float], low: float, high: float, tol: float = 1e-10) -> float:
+    """The root of an increasing function between two points, or the nearer of them, by the Illinois rule."""
+    f_low, f_high = function(low), function(high)
+    if f_low >= 0 or f_high <= 0:
+        return low if f_low >= 0 else high
+    side = 0
+    for _ in range(200):
+        finite = math.isfinite(f_high - f_low)
+        middle = (low * f_high - high * f_low) / (f_high - f_low) if finite else (low + high) / 2
+        value = function(middle)
+        if value == 0 or high - low < tol:
+            return middle
+        if value < 0:
+            low, f_low, f_high = middle, value, f_high / 2 if side < 0 else f_high
+            side = -1
+        else:
+            high, f_high, f_low = middle, value, f_low / 2 if side > 0 else f_low
+            side = 1
+        if abs(value) < 1e-15:
+            return middle
+    return (low + high) / 2
+
+
+class Marginal:
+    """The density of one rate: panels side by side, each a series."""
+
+    def __init__(self, panels: list[tuple[Interval, Float]]) -> None:
+        total = sum(float(masses.sum()) for _, masses in panels)
+        self.series = [Series(interval, masses / total) for interval, masses in panels]
+        self.starts = np.cumsum([0.0, *(float(one.total) for one in self.series)])
+        self.ends = np.array([panels[0][0].lower, *(interval.upper for interval, _ in panels)])
+
+    def density(self, x: Any) -> Any:
+        """Density at x; 0 outside the support."""
+        return self._by_panel(x, lambda one, _, inside: one.density(inside))
+
+    def cumulative(self, x: Any) -> Any:
+        """Probability below x."""
+        return np.clip(self._by_panel(x, lambda one, start, inside: start + one.cumulative(inside)), 0.0, 1.0)
+
+    def quantile(self, probability: Any) -> Any:
+        """The value below which the rate lies with the given probability."""
+        probability = np.asarray(probability, dtype=float)
+        result = np.empty(probability.shape)
+        which = np.clip(np.searchsorted(self.starts, probability, side="right") - 1, 0, len(self.series) - 1)
+        for k in np.unique(which):
+            result[which == k] = self.series[k].quantile(probability[which == k] - self.starts[k])
+        return result[()]
+
+    def shortest(self, level: float) -> tuple[float, float]:
+        """The shortest interval that holds the given probability.
+
+        Its length as a function of the mass below it has the slope 1/f(upper) − 1/f(lower): the root of that,
+        next to the best of a scan, or an end of the support.
+        """
+
+        def ends(below: Any) -> Any:
+            return self.quantile(np.clip(np.stack([below, below + level]), 1e-12, 1 - 1e-12))
+
+        def slope(below: float) -> float:
+            at_lower, at_upper = self.density(ends(np.float64(below)))
+            return float(1 / at_upper - 1 / at_lower)
+
+        scan = (1 - level) * np.linspace(0, 1, 41)
+        best = int(np.argmin(np.subtract(*ends(scan)[::-1])))
+        low, high = float(scan[max(best - 1, 0)]), float(scan[min(best + 1, scan.size - 1)])
+        below = find_root(slope, low, high, tol=1e-9)
+        lower, upper = ends(np.float64(below))
+        return float(lower), float(upper)
+
+    @property
+    def mode(self) -> float:
+        """The highest local maximum of the density, be it at ½ or another finite end; NaN if there is none.
+
+        An end where the density diverges is no mode.
+        """
+        middle = self.quantile(np.linspace(1e-4, 1 - 1e-4, 400))
+        x = np.concatenate([self.ends[:1], middle, self.ends[-1:]])
+        y = self.density(x)
+        padded = np.concatenate([[-np.inf], y, [-np.inf]])
+        peaks = np.flatnonzero((y >= padded[:-2]) & (y > padded[2:]) & np.isfinite(y))
+        if not peaks.size:
+            return float("nan")
+        i = peaks[np.argmax(y[peaks])]
+        if i in (0, x.size - 1):
+            return float(x[i])
+        low, high = x[i - 1], x[i + 1]
+        while high - low > 1e-9 * (self.ends[-1] - self.ends[0]):
+            inner = np.array([high - 0.618 * (high - low), low + 0.618 * (high - low)])
+            y = self.density(inner)
+            low, high = (low, inner[1]) if y[0] > y[1] else (inner[0], high)
+        return float((low + high) / 2)
+
+    def _by_panel(self, x: Any, evaluate: Any) -> Any:
+        """A function evaluated panel by panel; below the first panel 0, above the last its value there."""
+        x = np.asarray(x, dtype=float)
+        which = np.clip(np.searchsorted(self.ends, x, side="right") - 1, 0, len(self.series) - 1)
+        result = np.empty(x.shape)
+        for k in np.unique(which):
+            result[which == k] = evaluate(self.series[k], self.starts[k], x[which == k])
+        return result[()]

@@ -1,0 +1,318 @@
+"""Gauss rules one inside the other, each on its own conditional support: for ridges and separate modes.
+
+The outer axis is cut into panels. At each of its nodes the second axis gets the interval where its
+conditional density lives, cut into pieces where it has sharp edges; at each pair of nodes so does the third.
+A ridge, however thin, is followed; two modes, however far apart, get panels of their own.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, logit, logsumexp
+
+from binreps.fits.exact.density import END, Density
+from binreps.fits.exact.gauss import Interval, jacobi_rule, series_tail
+from binreps.fits.exact.grid import Grid, Marginal
+from binreps.fits.exact.profile import profile
+from binreps.fits.exact.tensor import CUT, lifted_objective, snapped
+from binreps.fits.mode import Objective, climb, scan
+from binreps.model import Float
+
+ORDERS = {0: (0, 2, 1), 1: (1, 2, 0), 2: (2, 1, 0)}
+"""For each outer axis the order of the nest; θ innermost where it can be: given p and q it has one mode."""
+
+_LOOKS = 6  # points on either side of a line's middle while its ends are looked for
+_SIZES = (24, 32, 32)  # nodes per panel, per piece, per inner line
+_TAIL = 1e-9  # a series has died out when its last terms are this small
+_HALVINGS = 14  # of a panel or a piece at the most
+_MOST_WORK = 60_000_000  # nodes × cells at which refinement stops
+_TINY, _ALMOST_ONE = 1e-290, 1 - 2.0**-52
+
+
+class Lines(NamedTuple):
+    """Intervals of one axis, one per line."""
+
+    axis: int
+    lower: Float
+    upper: Float
+
+    def rule(self, density: Density, size: int) -> tuple[Float, Float]:
+        """Nodes and log weights with the prior's other factors, both of shape (lines, size)."""
+        nodes, weights = np.empty((self.lower.size, size)), np.empty((self.lower.size, size))
+        for same, kind in self.kinds(density):
+            rule = jacobi_rule(size, kind.a, kind.b)
+            length = (self.upper - self.lower)[same, None]
+            x = self.lower[same, None] + length * rule.nodes
+            nodes[same] = x
+            weights[same] = np.log(rule.weights) + (kind.a + kind.b + 1) * np.log(length)
+            weights[same] += density.log_prior_rest(self.axis, x, kind)
+        return nodes, weights
+
+    def kinds(self, density: Density) -> list[tuple[Float, Interval]]:
+        """The lines sorted by the ends of the domain that they reach, each sort with an interval like it."""
+        zero, one = self.lower == 0, self.upper == 1
+        found = []
+        for at_zero in (False, True):
+            for at_one in (False, True):
+                same = (zero == at_zero) & (one == at_one)
+                if same.any():
+                    like = density.interval(self.axis, 0.0 if at_zero else 0.1, 1.0 if at_one else 0.4)
+                    found.append((same, like))
+        return found
+
+    def tails(self, density: Density, masses: Float) -> Float:
+        """For each line, how far the series of its density is from having died out."""
+        tails = np.empty(self.lower.size)
+        for same, like in self.kinds(density):
+            tails[same] = series_tail(like, masses[same])
+        return tails
+
+
+class Support:
+    """Where the posterior lives along an axis, given the coordinates outside it."""
+
+    def __init__(self, density: Density) -> None:
+        self.density = density
+        self.objective: Objective = lifted_objective(density.counts, density.prior)
+
+    @cached_property
+    def modes(self) -> Float:
+        """The distinct modes in logits that matter, as columns, the highest first."""
+        ends = [climb(self.objective, start, max_iter=100, tol=1e-6).state for start in scan(self.objective)]
+        ends.sort(key=lambda state: -state.objective)
+        kept: list[Float] = []
+        for end in ends:
+            near = any(np.allclose(end.rates, other, rtol=0.02, atol=1e-3) for other in kept)
+            if end.objective > ends[0].objective - CUT and not near:
+                kept.append(end.rates)
+        return np.stack(kept[:3], axis=1)
+
+    def outer(self, axis: int) -> list[Interval]:
+        """The interval of one rate, cut on either side of each mode where there are several."""
+        rest = [i for i in range(3) if i != axis]
+        spread = profile(self.objective, self.modes, [0, 1, 2]).spread[axis]
+        lines = self._search(self.modes[:, :, None], spread[:, None], axis, rest)
+        ends = [float(lines.lower[0]), float(lines.upper[0])]
+        if spread.size > 1:
+            middle = logit(np.clip(self.modes[axis], _TINY, _ALMOST_ONE))
+            cuts = expit(np.concatenate([middle - 8 * spread, middle + 8 * spread]))
+            ends[1:1] = sorted(cut for cut in cuts.tolist() if ends[0] < cut < ends[1])
+        return [self.density.interval(axis, *pair) for pair in pairwise(ends)]
+
+    def second(self, axis: int, x: Float, second: int) -> tuple[Float, Lines]:
+        """At each outer node the best completion, and the interval of the second axis."""
+        count = self.modes.shape[1]
+        points = np.repeat(self.modes[:, :, None], x.size, axis=2)
+        points[axis] = x
+        rest = [i for i in range(3) if i != axis]
+        found = profile(self.objective, points.reshape(3, -1), rest)
+        value = found.value.reshape(count, x.size)
+        rates, spread = found.rates.reshape(3, count, x.size), found.spread[second].reshape(count, x.size)
+        spread = np.where(value >= value.max(axis=0) - CUT, spread, np.nan)
+        lines = self._search(rates, spread, second, [i for i in rest if i != second])
+        return rates[:, value.argmax(axis=0), np.arange(x.size)], lines
+
+    def third(self, points: Float, axis: int) -> Lines:
+        """At each point the interval of the last axis."""
+        found = profile(self.objective, points, [axis])
+        return self._search(found.rates[:, None, :], found.spread[axis][None], axis, [])
+
+    def _search(self, starts: Float, spread: Float, axis: int, inner: list[int]) -> Lines:
+        """Intervals on which the density along an axis is within e^−CUT of its peak.
+
+        `starts` has the shape (3, starts, lines); starts whose spread is NaN do not count. Each line is
+        looked at in a few points (inner coordinates integrated by Laplace), widened and trimmed.
+        """
+        a, b = tuple(self.density.prior)[axis]
+        least, most = -(CUT + 10) / a - 10, (CUT + 10) / b + 10 if axis == 0 else 0.0
+        middle = logit(np.clip(starts[axis], _TINY, _ALMOST_ONE))
+        lower = np.clip(np.nanmin(middle - 8 * spread, axis=0), least, most - 1e-9)
+        upper = np.clip(np.nanmax(middle + 8 * spread, axis=0), least + 1e-9, most)
+        begin = starts[:, np.argmin(np.isnan(spread), axis=0), np.arange(lower.size)]
+        # Several peaks may be too sharp for a few looks to see them all: then nothing is trimmed.
+        several = np.sum(~np.isnan(spread), axis=0) > 1
+        least_low, least_high = np.where(several, lower, np.inf), np.where(several, upper, -np.inf)
+        moving = np.arange(lower.size)
+        for _ in range(25):
+            low, high = self._look(begin[:, moving], axis, inner, lower[moving], upper[moving])
+            low = np.maximum(np.minimum(low, least_low[moving]), least)
+            high = np.minimum(np.maximum(high, least_high[moving]), most)
+            moved = (low != lower[moving]) | (high != upper[moving])
+            lower[moving], upper[moving] = low, high
+            moving = moving[moved]
+            if not moving.size:
+                break
+        return Lines(axis, *snapped(expit(lower), expit(upper), np.full(lower.size, END[axis])))
+
+    def _look(
+        self, begin: Float, axis: int, inner: list[int], lower: Float, upper: Float
+    ) -> tuple[Float, Float]:
+        """The ends of some lines after one look at the density on either side of their middles."""
+        middle = np.clip(logit(np.clip(begin[axis], _TINY, _ALMOST_ONE)), lower, upper)
+        steps = np.linspace(0, 1, _LOOKS)
+        left = middle[:, None] - (middle - lower)[:, None] * steps
+        right = middle[:, None] + (upper - middle)[:, None] * steps
+        t = np.concatenate([left, right], axis=1)
+        points = np.repeat(begin[:, :, None], t.shape[1], axis=2)
+        points[axis] = np.clip(expit(t), _TINY, min(END[axis], _ALMOST_ONE))
+        flat = points.reshape(3, -1)
+        value = profile(self.objective, flat, inner).value if inner else self.objective.at(flat).objective
+        value = value.reshape(t.shape)
+        above = value > value.max(axis=1, keepdims=True) - CUT
+        return _end(left, above[:, :_LOOKS], -1), _end(right, above[:, _LOOKS:], 1)
+
+
+def _end(t: Float, above: NDArray[np.bool_], outwards: int) -> Float:
+    """Where a side of each line ends: at the point after its last above the cut; beyond all if none is."""
+    last = np.where(above.any(axis=1), _LOOKS - 1 - above[:, ::-1].argmax(axis=1), 0)
+    after = t[np.arange(last.size), np.minimum(last + 1, _LOOKS - 1)]
+    beyond = t[:, -1] + 0.6 * (t[:, -1] - t[:, 0]) + outwards * 0.01
+    return np.where(last == _LOOKS - 1, beyond, after)
+
+
+@dataclass(frozen=True)
+class Slices:
+    """The density across some outer nodes: pieces of lines of the second axis, with their inner rules.
+
+    `owner` says to which outer node each piece belongs.
+    """
+
+    outer: Float
+    owner: NDArray[Any]
+    lines: Lines  # of the pieces
+    second: Float  # (pieces, nodes)
+    third: Float  # (pieces, nodes, nodes)
+    third_ends: tuple[Float, Float]  # (pieces, nodes) each
+    log_mass: Float  # (pieces, nodes, nodes), without the outer weights
+
+    def totals(self) -> Float:
+        """log ∫∫ at each outer node."""
+        each = logsumexp(self.log_mass, axis=(1, 2))
+        result = np.full(self.outer.size, -np.inf)
+        np.logaddexp.at(result, self.owner, each)
+        return result
+
+
+def slices(support: Support, axis: int, outer: Float, sizes: tuple[int, int, int]) -> Slices:
+    """Integrate across each outer node, halving pieces of the second axis until its series has died out."""
+    density = support.density
+    _, second, third = ORDERS[axis]
+    completed, lines = support.second(axis, outer, second)
+    owner: NDArray[Any] = np.arange(outer.size)
+    best = np.full(outer.size, -np.inf)
+    done: list[tuple[NDArray[Any], ...]] = []
+    for generation in range(_HALVINGS + 1):
+        x_second, log_second = lines.rule(density, sizes[1])
+        points = np.repeat(completed[:, owner, None], sizes[1], axis=2)
+        points[second] = x_second
+        inner = support.third(points.reshape(3, -1), third)
+        x_third, log_third = (v.reshape(*x_second.shape, -1) for v in inner.rule(density, sizes[2]))
+        x = {axis: outer[owner][:, None, None], second: x_second[:, :, None], third: x_third}
+        log_mass = density.log_ratio(x[0], x[1], x[2]) + log_second[:, :, None] + log_third
+        line = logsumexp(log_mass, axis=2)
+        np.maximum.at(best, owner, logsumexp(line, axis=1))
+        relevant = np.exp(line - best[owner, None]) * np.exp(best[owner, None] - best.max())
+        rough = lines.tails(density, relevant) > _TAIL
+        if generation == _HALVINGS:
+            rough[:] = False
+        ends = [v.reshape(x_second.shape) for v in (inner.lower, inner.upper)]
+        columns = (owner, lines.lower, lines.upper, x_second, x_third, *ends, log_mass)
+        done.append(tuple(column[~rough] for column in columns))
+        if not rough.any():
+            break
+        owner, lines = _halved(owner[rough], Lines(second, lines.lower[rough], lines.upper[rough]))
+    owner, low, high, x_second, x_third, *ends, log_mass = map(np.concatenate, zip(*done, strict=True))
+    return Slices(outer, owner, Lines(second, low, high), x_second, x_third, (ends[0], ends[1]), log_mass)
+
+
+def _halved(owner: NDArray[Any], lines: Lines) -> tuple[NDArray[Any], Lines]:
+    """Each line cut in the middle."""
+    middle = (lines.lower + lines.upper) / 2
+    lower, upper = np.concatenate([lines.lower, middle]), np.concatenate([middle, lines.upper])
+    return np.concatenate([owner, owner]), Lines(lines.axis, lower, upper)
+
+
+class NestedGrid(Grid):
+    """A nest of rules: the outer axis in panels, the others on their conditional supports."""
+
+    def __init__(
+        self, support: Support, axis: int, panels: list[Interval], sizes: tuple[int, int, int]
+    ) -> None:
+        self.support, self.axis, self.panels, self.sizes = support, axis, panels, sizes
+        density = support.density
+        outer = np.concatenate([panel.nodes(sizes[0]) for panel in panels])
+        weights = np.concatenate([outer_weights(density, axis, panel, sizes[0]) for panel in panels])
+        parts = slices(support, axis, outer, sizes)
+        self.owner, self.inner_ends = parts.owner, parts.third_ends
+        x = dict(
+            zip(
+                ORDERS[axis],
+                (outer[parts.owner][:, None, None], parts.second[:, :, None], parts.third),
+                strict=True,
+            )
+        )
+        log_mass = parts.log_mass + weights[parts.owner][:, None, None]
+        super().__init__(density, (x[0], x[1], x[2]), log_mass)
+
+    def marginal(self) -> Marginal:
+        """The marginal density of the outer rate."""
+        masses = np.bincount(
+            self.owner, self.mass.sum(axis=(1, 2)), minlength=len(self.panels) * self.sizes[0]
+        )
+        return Marginal(list(zip(self.panels, masses.reshape(len(self.panels), -1), strict=True)))
+
+
+def outer_weights(density: Density, axis: int, panel: Interval, size: int) -> Float:
+    """Log weights of a panel with the prior's other factors."""
+    return np.asarray(panel.log_weights(size) + density.log_prior_rest(axis, panel.nodes(size), panel))
+
+
+def find_panels(support: Support, axis: int) -> list[Interval]:
+    """Panels of the outer axis, halved until the marginal density is a short series on each."""
+    density, size = support.density, _SIZES[0]
+    pending, top = support.outer(axis), -np.inf
+    panels: list[Interval] = []
+    for _ in range(_HALVINGS):
+        outer = np.concatenate([panel.nodes(size) for panel in pending])
+        weights = np.concatenate([outer_weights(density, axis, panel, size) for panel in pending])
+        log_mass = (slices(support, axis, outer, _SIZES).totals() + weights).reshape(len(pending), size)
+        top = max(top, float(logsumexp(log_mass)))
+        rough = [
+            bool(series_tail(panel, np.exp(row - top)[None])[0] > _TAIL)
+            for panel, row in zip(pending, log_mass, strict=True)
+        ]
+        panels += [panel for panel, again in zip(pending, rough, strict=True) if not again]
+        pending = [
+            half
+            for panel, again in zip(pending, rough, strict=True)
+            if again
+            for half in _halves(density, axis, panel)
+        ]
+        if not pending:
+            break
+    return sorted(panels + pending, key=lambda panel: panel.lower)
+
+
+def _halves(density: Density, axis: int, panel: Interval) -> tuple[Interval, Interval]:
+    """A panel cut in the middle."""
+    middle = (panel.lower + panel.upper) / 2
+    return density.interval(axis, panel.lower, middle), density.interval(axis, middle, panel.upper)
+
+
+def integrate_nested(support: Support, axis: int, tol: float) -> tuple[NestedGrid, NestedGrid]:
+    """Nests of growing size until two agree, or the work allowed is done: the last two, the finer first."""
+    panels, sizes = find_panels(support, axis), _SIZES
+    grid = NestedGrid(support, axis, panels, sizes)
+    cells = max(len(support.density.counts), 1)
+    while True:
+        sizes = (sizes[0] + 4, sizes[1] + 4, sizes[2] + 6)
+        finer = NestedGrid(support, axis, panels, sizes)
+        if finer.distance(grid) < tol or finer.mass.size * cells > _MOST_WORK:
+            return finer, grid
+        grid = finer

@@ -1,0 +1,1 @@
+"""Reading: from any table or file to a count table."""

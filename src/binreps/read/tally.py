@@ -1,0 +1,655 @@
+"""Any dataframe into a count table, in the engine it lives in.
+
+::
+
+    rows ──► individuals (n, s) ──► cells (n, s, weight)      both steps run in the user's engine,
+                                                              only the cells leave it
+
+Reading and checking are one pass. For each individual the engine counts the results that are given, the
+positive and the negative ones; results that are neither show up in the totals of the cells, and only then
+is a second query asked which values they are.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+import sys
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypedDict
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from binreps.counts import UNKNOWN, CountTable, is_null
+from binreps.errors import BinrepsWarning, DataError, OptionError
+
+Frame = Any  # nw.DataFrame or nw.LazyFrame: their union has no common type that can be grouped
+
+POSITIVE = ("positive", "pos", "yes", "true", "+", "1", "1.0", "1,0")
+"""Words for a positive result, lower case."""
+
+NEGATIVE = ("negative", "neg", "no", "false", "-", "−", "–", "0", "0.0", "0,0")
+"""Words for a negative result, lower case; the signs are a hyphen, a minus and a dash."""
+
+MISSING = ("", "na", "n/a", "nan", "null", "<na>")
+"""Words for a missing result, lower case."""
+
+# Columns of the working tables; the prefix keeps them apart from the user's.
+N, S = "__binreps_n", "__binreps_s"  # replicates and positives, of a row or of an individual
+_NEGATIVES, _BAD = "__binreps_negatives", "__binreps_bad"  # results that are negative; that are neither
+ORDER = "__binreps_order"  # number of the row, where rows have an order
+_WEIGHT, _ROWS, _LOST = "__binreps_weight", "__binreps_rows", "__binreps_lost"
+_KNOWN, _K, _K1, _K0 = (f"__binreps_known{end}" for end in ("", "_given", "_positive", "_negative"))
+_CLASH, _UNREADABLE = 2, 3  # codes of _KNOWN besides 0, 1 and UNKNOWN
+
+_TEXT = (nw.String, nw.Categorical, nw.Enum)
+_COUNT = r"^[0-9]{1,16}(?:[.,]0*)?$"  # a count written as text, also by software that writes 3 as 3.0 or 3,0
+
+_SHOWN = 3  # offending values in a message
+_LOOKED_AT = 1000  # rows fetched to find them
+_LARGEST = float(2**53)
+
+
+class Columns(TypedDict, total=False):
+    """Which column plays which part: the keywords of `count_table`, shared by all that reads tables."""
+
+    individual: str | Sequence[str] | None
+    result: str | None
+    replicates: Sequence[str] | None
+    n: str | None
+    s: str | None
+    weight: str | None
+    known: str | None
+    rater: str | None
+    positive: Any
+    negative: Any
+
+
+def count_table(
+    frame: Any,
+    *,
+    individual: str | Sequence[str] | None = None,
+    result: str | None = None,
+    replicates: Sequence[str] | None = None,
+    n: str | None = None,
+    s: str | None = None,
+    weight: str | None = None,
+    known: str | None = None,
+    rater: str | None = None,
+    positive: Any = None,
+    negative: Any = None,
+) -> CountTable:
+    """Count replicates and positives per individual, then individuals per (n, s), inside the table's engine.
+
+    The table is one of
+
+    - long, one row per replicate: give `individual` and `result`;
+    - wide, one row per individual and one column per replicate: give `replicates`;
+    - counted, one row per individual: give `n` and `s`, the columns with the counts;
+    - cells, one row per distinct (n, s): give `n`, `s` and `weight`.
+
+    Results are 0/1, booleans, or words, whatever their case: positive/negative, pos/neg, yes/no, true/false,
+    +/−. Other labels need `positive`. Missing results (null, NaN, blank, NA) are not replicates; an
+    individual with missing results only stays, with n = 0. Rows without an individual are dropped, with a
+    warning that says how many.
+
+    Parameters
+    ----------
+    frame : dataframe
+        pandas, Polars (eager or lazy), PyArrow, a DuckDB relation, PySpark, Ibis: whatever narwhals reads.
+        Of a lazy one only the cells are collected.
+    individual : str or list of str, optional
+        Column, or columns together, that say whose replicate it is. In wide and counted tables it may be
+        left out, which is faster: each row is then one individual. If given, rows of one individual add up.
+    result : str, optional
+        Column with the results of a long table.
+    replicates : list of str, optional
+        Columns with the results of a wide table.
+    n, s, weight : str, optional
+        Columns with the number of replicates, of positives, and of individuals.
+    known : str, optional
+        Column with the status of those whose status is known, missing for the others. It informs a fit;
+        keep a truth that judges a fit apart.
+    rater : str, optional
+        Column that says who or what gave the result. The model gives all of them the same error rates, so
+        it is not used, and a warning says so.
+    positive, negative : optional
+        The two labels, for other words or numbers than those above: `positive="detected"`. With `positive`
+        alone, every result must be that label or one single other; finding which takes one more look at the
+        column.
+
+    Returns
+    -------
+    CountTable
+
+    Raises
+    ------
+    DataError
+        For a column that is not there, and for a result that is neither positive, negative nor missing.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> long = pyarrow.table({"patient": ["ann", "bob", "ann", "bob"], "test": ["pos", "neg", "neg", None]})
+    >>> count_table(long, individual="patient", result="test")
+    CountTable: 2 individuals, 3 replicates, 2 cells
+    n  s  weight
+    1  0       1
+    2  1       1
+    >>> wide = pyarrow.table({"first": [1, 0], "second": [0, None]})
+    >>> count_table(wide, replicates=["first", "second"]) == _
+    True
+    """
+    roles = Roles.of(
+        individual=individual,
+        result=result,
+        replicates=replicates,
+        n=n,
+        s=s,
+        weight=weight,
+        known=known,
+        rater=rater,
+        positive=positive,
+        negative=negative,
+    )
+    if rater is not None:
+        message = f"the model gives every rater the same error rates, so column {rater!r} is not used"
+        warn(message)
+    return tally(*prepare(frame, roles)).counts
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The columns of `count_table`, checked to describe one kind of table."""
+
+    individual: tuple[str, ...] = ()
+    results: tuple[str, ...] = ()
+    n: str | None = None
+    s: str | None = None
+    weight: str | None = None
+    known: str | None = None
+    rater: str | None = None
+    positive: Any = None
+    negative: Any = None
+    long: bool = False
+
+    @classmethod
+    def of(cls, **columns: Any) -> Roles:
+        """The roles from the keywords of `count_table`."""
+        unknown = sorted(set(columns) - set(Columns.__annotations__))
+        if unknown:
+            choice = ", ".join(Columns.__annotations__)
+            raise OptionError(f"there is no keyword {unknown[0]!r}; the columns are named by {choice}")
+        result, replicates = columns.pop("result", None), columns.pop("replicates", None)
+        if result is not None and replicates is not None:
+            raise OptionError("give result (a long table) or replicates (a wide one), not both")
+        roles = cls(
+            **{**columns, "individual": _names(columns.get("individual"))},
+            results=_names(result) or _names(replicates),
+            long=result is not None,
+        )
+        roles._check()
+        return roles
+
+    def _check(self) -> None:
+        """Refuse what describes no table, or two at once."""
+        for name in self.used:
+            if not isinstance(name, str):
+                raise OptionError(f"columns must be given by their names, got {name!r}")
+        counted = self.n is not None and self.s is not None
+        half = (self.n is None) != (self.s is None)
+        if half or counted == bool(self.results) or (self.weight is not None and not counted):
+            forms = "individual and result, or replicates, or n and s, or n, s and weight"
+            raise OptionError(f"name the columns of one kind of table: {forms}")
+        if self.long and not self.individual:
+            raise OptionError("a long table needs individual, the column that says whose result it is")
+        if self.weight is not None and self.individual:
+            raise OptionError("weight counts individuals, so individual cannot be given with it")
+        if self.negative is not None and self.positive is None:
+            raise OptionError("negative needs positive, the label of a positive result")
+        used = self.used
+        twice = sorted({name for name in used if used.count(name) > 1})
+        if twice:
+            raise OptionError(f"column {twice[0]!r} is named for two different parts")
+
+    @property
+    def used(self) -> list[str]:
+        """Every column that is named."""
+        single = (self.n, self.s, self.weight, self.known, self.rater)
+        return [*self.individual, *self.results, *(name for name in single if name is not None)]
+
+
+def _names(value: Any) -> tuple[str, ...]:
+    """No, one or several column names, as a tuple."""
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """The count table, every (n, s) there is, and whether an individual has several rows of counts."""
+
+    counts: CountTable
+    pairs: list[tuple[int, int]]
+    repeated: bool
+
+
+def tally(frame: Frame, roles: Roles) -> Tally:
+    """Make the one pass over a prepared frame and check what it brings back."""
+    people = individuals(frame, roles)
+    cells = _lists(_cells(people, roles))
+    if any(cells[_BAD]):
+        raise _explain(frame, roles)
+    known = cells.get(_KNOWN, [UNKNOWN] * len(cells[N]))
+    if max(known, default=UNKNOWN) > 1:
+        raise _explain_known(frame, people, roles, max(known))
+    weight, lost = cells[_WEIGHT], cells.get(_LOST, [])
+    if any(lost):
+        weight = [w - gone for w, gone in zip(weight, lost, strict=True)]
+        _warn_of_lost_rows(frame, roles)
+    counts = CountTable(cells[N], cells[S], weight, np.array(known, np.int8))
+    pairs = sorted(set(zip(cells[N], cells[S], strict=True)))
+    return Tally(counts, pairs, repeated=sum(cells.get(_ROWS, ())) > sum(cells[_WEIGHT]))
+
+
+def prepare(frame: Any, roles: Roles) -> tuple[Frame, Roles]:
+    """The user's table, its columns checked and readable, and the roles with both labels."""
+    table = open_frame(frame)
+    have = table.collect_schema().names()
+    for name in roles.used:
+        if name not in have:
+            raise DataError(f"there is no column {name!r}; the columns are {_listed(have)}")
+    table = _without_objects(table, roles)
+    _check_types(table, roles)
+    if roles.positive is not None and roles.negative is None:
+        roles = replace(roles, negative=_other_label(table, roles))
+    return table, roles
+
+
+def open_frame(frame: Any) -> Frame:
+    """The user's table through narwhals."""
+    try:
+        return nw.from_native(frame)
+    except TypeError:
+        kinds = "pandas, Polars, PyArrow, DuckDB, PySpark or Ibis"
+        raise DataError(f"the table must be a dataframe ({kinds}), got {type(frame).__name__}") from None
+    except nw.exceptions.DuplicateError as error:
+        raise DataError(f"column names must differ; {' '.join(str(error).split())}") from None
+
+
+def _without_objects(table: Frame, roles: Roles) -> Frame:
+    """Columns of mixed Python objects as text or numbers: pandas keeps booleans with gaps that way."""
+    schema = table.collect_schema()
+    for name in roles.used:
+        if schema[name] == nw.Object and name not in roles.individual:
+            counted = name in (roles.n, roles.s, roles.weight)
+            plain, dtype = (_plain_number, nw.Float64) if counted else (plain_text, nw.String)
+            values = [plain(value) for value in table[name].to_list()]
+            series = nw.new_series(name, values, dtype, backend=table.implementation)
+            table = table.with_columns(series)
+    return table
+
+
+def _check_types(table: Frame, roles: Roles) -> None:
+    """Refuse dates, lists and the like as results, and text as counts."""
+    schema = table.collect_schema()
+    for name in (*roles.results, *filter(None, [roles.known])):
+        dtype = schema[name]
+        if dtype.is_temporal() or dtype.is_nested() or dtype in (nw.Binary, nw.Time):
+            raise _not_results(name, _first_values(table, name))
+    for name in filter(None, (roles.n, roles.s, roles.weight)):
+        if not schema[name].is_numeric() and schema[name] not in _TEXT:
+            found = _listed(_first_values(table, name))
+            raise DataError(f"column {name!r} must hold whole numbers ≥ 0, got {found}")
+    if roles.positive is not None:
+        _check_labels(roles, [schema[name] for name in roles.results])
+
+
+def _check_labels(roles: Roles, dtypes: list[Any]) -> None:
+    """Two different labels, numbers for columns of numbers."""
+    for label in (roles.positive, roles.negative):
+        number = label is None or isinstance(label, numbers.Real)
+        if not number and any(dtype.is_numeric() for dtype in dtypes):
+            raise OptionError(f"the results are numbers, so their labels must be too, got {label!r}")
+    if roles.negative is not None and _label(roles.positive) == _label(roles.negative):
+        raise OptionError(f"positive and negative must be different labels, got {roles.positive!r} twice")
+
+
+def _other_label(table: Frame, roles: Roles) -> Any:
+    """The one label besides the positive one; None if there is no other."""
+    schema, others = table.collect_schema(), set()
+    for name in roles.results:
+        numeric = schema[name].is_numeric()
+        reading = _reading(name, schema[name], roles.positive)
+        label = nw.col(name) if numeric else _word(nw.col(name))
+        rest = table.filter(reading.given & ~reading.positive).select(label.alias(name)).unique()
+        others |= set(_column(rest.head(_SHOWN), name))
+    if len(others) > 1:
+        advice = "recode the others, or leave them empty if they are no results"
+        found = _listed(sorted(others, key=str))
+        raise DataError(f"besides {roles.positive!r} there must be one label only, got {found}; {advice}")
+    return next(iter(others), None)
+
+
+def plain_text(value: object) -> str | None:
+    """A Python value as the text that the words are compared with."""
+    if is_null(value):
+        return None
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _plain_number(value: object) -> float | None:
+    """A Python value as a number; NaN, which no count can be, for anything else."""
+    if is_null(value):
+        return None
+    return float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else math.nan
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """How a column of results reads: three conditions on a row, and what to count, null where missing."""
+
+    positive: nw.Expr
+    negative: nw.Expr
+    given: nw.Expr
+    countable: nw.Expr
+
+
+def _reading(name: str, dtype: Any, positive: Any = None, negative: Any = None) -> _Reading:
+    """The conditions for one column of results, by its type and the labels given."""
+    column = nw.col(name)
+    if positive is not None and negative is None:
+        reading = _reading(name, dtype, positive, positive)
+        return replace(reading, negative=reading.positive & ~reading.positive)
+    if dtype == nw.Boolean and positive is None:
+        return _Reading(column, ~column, ~column.is_null(), column)
+    if dtype.is_numeric():
+        return _number_reading(column, dtype, *((1, 0) if positive is None else (positive, negative)))
+    if positive is None:
+        return _word_reading(column, POSITIVE, NEGATIVE)
+    return _word_reading(column, [_label(positive)], [_label(negative)])
+
+
+def _number_reading(column: nw.Expr, dtype: Any, positive: Any, negative: Any) -> _Reading:
+    """0 and 1, or two other numbers; NaN is missing."""
+    if dtype.is_integer():
+        return _Reading(column == positive, column == negative, ~column.is_null(), column)
+    column = column.cast(nw.Float64)
+    given = ~column.is_null() & ~column.is_nan()
+    return _Reading(column == positive, column == negative, given, nw.when(given).then(nw.lit(True)))
+
+
+def _word_reading(column: nw.Expr, positive: Sequence[str], negative: Sequence[str]) -> _Reading:
+    """Words, whatever their case and the blanks around them."""
+    word = _word(column)
+    given = ~column.is_null() & ~word.is_in(_missing(*positive, *negative))
+    yes, no = word.is_in(list(positive)), word.is_in(list(negative))  # Spark 3 takes no tuples
+    return _Reading(yes, no, given, nw.when(given).then(nw.lit(True)))
+
+
+def _word(column: nw.Expr) -> nw.Expr:
+    """A label as it is compared."""
+    return column.cast(nw.String).str.strip_chars().str.to_lowercase()
+
+
+def _label(value: object) -> str:
+    """A label given by the user as it is compared."""
+    return str(value).strip().lower()
+
+
+def _missing(*labels: str) -> list[str]:
+    """The words for a missing result, but for those that are a label here."""
+    return [word for word in MISSING if word not in labels]
+
+
+def individuals(frame: Frame, roles: Roles) -> Frame:
+    """One row per individual, lazily: its columns, N, S, and what is needed to check them."""
+    if roles.long:
+        return _long_individuals(frame, roles)
+    counts = row_counts(frame, roles)
+    rows = frame.select(*roles.individual, **counts)
+    if not roles.individual:
+        return rows
+    return rows.group_by(*roles.individual).agg(nw.col(*counts).sum(), nw.len().alias(_ROWS))
+
+
+def _long_individuals(frame: Frame, roles: Roles) -> Frame:
+    """Count the results of each individual."""
+    schema, (result,) = frame.collect_schema(), roles.results
+    parts = {(N, S, _NEGATIVES): _reading(result, schema[result], roles.positive, roles.negative)}
+    if roles.known is not None:
+        parts[_K, _K1, _K0] = _reading(roles.known, schema[roles.known])
+    mark, total = _marks(frame)
+    marks: dict[str, nw.Expr] = {}
+    totals: list[nw.Expr] = []
+    for (given, positive, negative), reading in parts.items():
+        marks |= {
+            given: reading.countable,
+            positive: mark(reading.positive),
+            negative: mark(reading.negative),
+        }
+        totals += [nw.col(given).count(), total(positive), total(negative)]
+    if ORDER in schema:
+        marks[ORDER] = nw.col(ORDER)
+        totals.append(nw.col(ORDER).min())
+    return frame.select(*roles.individual, **marks).group_by(*roles.individual).agg(*totals)
+
+
+def _marks(frame: Frame) -> tuple[Callable[[nw.Expr], nw.Expr], Callable[[str], nw.Expr]]:
+    """How to mark rows and count the marks: dataframes add up booleans, databases count what is not null.
+
+    Each is the cheaper way for its engine: DuckDB adds into 128 bits, Polars counts slower than it adds.
+    """
+    engine = frame.implementation
+    if engine.is_polars() or engine.is_pandas_like() or engine.is_pyarrow() or engine.is_dask():
+        return (lambda condition: condition), (lambda name: nw.col(name).sum())
+    return (lambda condition: nw.when(condition).then(nw.lit(True))), (lambda name: nw.col(name).count())
+
+
+def row_counts(frame: Frame, roles: Roles) -> dict[str, nw.Expr]:
+    """For a table with one row per individual: expressions for what each row holds."""
+    schema = frame.collect_schema()
+    columns = _wide_counts(roles, schema) if roles.results else _given_counts(roles, schema)
+    if roles.known is not None:
+        known = _reading(roles.known, schema[roles.known])
+        conditions = {_K: known.given, _K1: known.positive, _K0: known.negative}
+        columns |= {name: _as_number(condition) for name, condition in conditions.items()}
+    return columns
+
+
+def _wide_counts(roles: Roles, schema: nw.Schema) -> dict[str, nw.Expr]:
+    """Given, positive and negative results across the columns of a row."""
+    readings = [_reading(name, schema[name], roles.positive, roles.negative) for name in roles.results]
+    parts = {N: "given", S: "positive", _NEGATIVES: "negative"}
+    return {
+        name: nw.sum_horizontal(*(_as_number(getattr(reading, part)) for reading in readings))
+        for name, part in parts.items()
+    }
+
+
+def _given_counts(roles: Roles, schema: nw.Schema) -> dict[str, nw.Expr]:
+    """Counts as they stand; a row that breaks a rule becomes one result that is neither."""
+    good = _good_counts(roles, schema)
+    n, s = _count(roles.n, schema), _count(roles.s, schema)
+    values = {N: (n, 1), S: (s, 0), _NEGATIVES: (n - s, 0)}
+    if roles.weight is not None:
+        values[_WEIGHT] = _count(roles.weight, schema), 0
+    return {
+        name: nw.when(good).then(value).otherwise(nw.lit(instead)).cast(nw.Int64)
+        for name, (value, instead) in values.items()
+    }
+
+
+def _good_counts(roles: Roles, schema: nw.Schema) -> nw.Expr:
+    """Whether a row's counts are whole numbers with 0 ≤ s ≤ n."""
+    good = _count(roles.s, schema) <= _count(roles.n, schema)
+    for name in filter(None, (roles.n, roles.s, roles.weight)):
+        count = _count(name, schema)
+        good = good & (count >= 0) & (count <= _LARGEST)
+        if not schema[name].is_integer():
+            good = good & (count == count.floor())
+    return good
+
+
+def _count(name: str | None, schema: nw.Schema) -> nw.Expr:
+    """A column of counts as numbers; −1 for text that is none."""
+    column, dtype = nw.col(str(name)), schema[str(name)]
+    if dtype.is_integer():
+        return column.cast(nw.Int64)
+    if dtype.is_numeric():
+        return column.cast(nw.Float64)
+    text = column.cast(nw.String).str.strip_chars()
+    digits = nw.when(text.str.contains(_COUNT)).then(text).otherwise(nw.lit("-1"))
+    return digits.str.replace_all("[.,]0*$", "").cast(nw.Float64)
+
+
+def _as_number(condition: nw.Expr) -> nw.Expr:
+    """1 where the condition holds, otherwise 0."""
+    return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))
+
+
+def _cells(people: Frame, roles: Roles) -> Frame:
+    """Individuals per (n, s), and the totals that tell whether something was wrong."""
+    have = people.collect_schema().names()
+    mark, total = _marks(people)
+    n, s, negatives = (nw.col(name).cast(nw.Int64) for name in (N, S, _NEGATIVES))
+    columns, totals = {N: n, S: s, _BAD: n - s - negatives}, [nw.col(_BAD).sum()]
+    if roles.known is not None:
+        columns[_KNOWN] = _known_code()
+    if roles.individual:
+        columns[_LOST] = mark(without_individual(roles))
+        totals.append(total(_LOST))
+    for name in (_WEIGHT, _ROWS):
+        if name in have:
+            columns[name] = nw.col(name)
+            totals.append(nw.col(name).sum())
+    if _WEIGHT not in have:
+        totals.append(nw.len().alias(_WEIGHT))
+    keys = [name for name in (N, S, _KNOWN) if name in columns]
+    return people.select(**columns).group_by(*keys).agg(*totals)
+
+
+def _known_code() -> nw.Expr:
+    """The status of an individual: 0, 1, UNKNOWN, or what is wrong with it."""
+    given, positive, negative = (nw.col(name).cast(nw.Int64) for name in (_K, _K1, _K0))
+    status = nw.when(negative > 0).then(nw.lit(0)).otherwise(nw.lit(UNKNOWN))
+    status = nw.when(positive > 0).then(nw.lit(1)).otherwise(status)
+    status = nw.when((positive > 0) & (negative > 0)).then(nw.lit(_CLASH)).otherwise(status)
+    return nw.when(given != positive + negative).then(nw.lit(_UNREADABLE)).otherwise(status)
+
+
+def without_individual(roles: Roles) -> nw.Expr:
+    """Whether a row does not say whose it is."""
+    return nw.any_horizontal(*(nw.col(name).is_null() for name in roles.individual), ignore_nulls=True)
+
+
+def _lists(cells: Frame) -> dict[str, list[int]]:
+    """Collect a small table of whole numbers (DuckDB gives some as decimals)."""
+    table = collected(cells)
+    return {name: [int(value) for value in table[name].to_list()] for name in table.columns}
+
+
+def collected(frame: Frame) -> Any:
+    """An eager frame, computed if it was lazy."""
+    return frame.collect() if isinstance(frame, nw.LazyFrame) else frame
+
+
+def _column(frame: Frame, name: str) -> list[Any]:
+    """The values of one column of a small table."""
+    values: list[Any] = collected(frame.select(name))[name].to_list()
+    return values
+
+
+def _warn_of_lost_rows(frame: Frame, roles: Roles) -> None:
+    """Say how many rows have no individual."""
+    rows = _column(frame.filter(without_individual(roles)).select(nw.len().alias(_ROWS)), _ROWS)[0]
+    where = " and ".join(repr(name) for name in roles.individual)
+    message = f"{rows:,} row{'s' * (rows != 1)} without an individual in column {where} dropped"
+    warn(message)
+
+
+def warn(message: str) -> None:
+    """A warning that points at the user's line, however deep inside the package it was found."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("binreps."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, BinrepsWarning, stacklevel=level)
+
+
+def _explain(frame: Frame, roles: Roles) -> DataError:
+    """The error for results or counts that cannot be, with the first of them."""
+    schema = frame.collect_schema()
+    if roles.results:
+        readings = ((name, roles.positive, roles.negative) for name in roles.results)
+        changed = DataError("the table changed while it was read")
+        return next(filter(None, (_neither(frame, *reading) for reading in readings)), changed)
+    wrong = frame.filter(_as_number(_good_counts(roles, schema)) == 0)
+    columns = [name for name in (roles.n, roles.s, roles.weight) if name is not None]
+    rows = collected(wrong.select(*columns).head(_SHOWN)).rows()
+    found = "; ".join(
+        ", ".join(f"{c} = {_shown(v)}" for c, v in zip(columns, row, strict=True)) for row in rows
+    )
+    rule = f"{roles.n} and {roles.s} must be whole numbers with 0 ≤ {roles.s} ≤ {roles.n}"
+    weight = f", {roles.weight} a whole number ≥ 0" if roles.weight else ""
+    return DataError(f"{rule}{weight}, none missing; got {found}")
+
+
+def _neither(frame: Frame, name: str, positive: Any = None, negative: Any = None) -> DataError | None:
+    """The error for a column with results that are neither positive nor negative, if it has any."""
+    reading = _reading(name, frame.collect_schema()[name], positive, negative)
+    values = _first_values(frame.filter(reading.given & ~reading.positive & ~reading.negative), name)
+    if not values:
+        return None
+    return _not_results(name, values, None if positive is None else (positive, negative))
+
+
+def _first_values(frame: Frame, name: str) -> list[Any]:
+    """The first different values of a column that are not null."""
+    values = _column(frame.filter(~nw.col(name).is_null()).head(_LOOKED_AT), name)
+    shown: list[Any] = []
+    for value in values:
+        if value not in shown and len(shown) < _SHOWN:
+            shown.append(value)
+    return shown
+
+
+def _not_results(name: str, values: list[Any], labels: tuple[Any, Any] | None = None) -> DataError:
+    """The sentence for values that are no results."""
+    if labels is not None:
+        rule = f"{labels[0]!r}, {labels[1]!r} or missing"
+        return DataError(f"column {name!r} must hold {rule}, got {_listed(values)}")
+    rule = "0/1, true/false, positive/negative, yes/no, +/− or missing"
+    return DataError(
+        f"column {name!r} must hold {rule}, got {_listed(values)}; name other labels with positive=…"
+    )
+
+
+def _explain_known(frame: Frame, people: Frame, roles: Roles, code: int) -> DataError:
+    """The error for statuses that cannot be read, or that differ within an individual."""
+    name = str(roles.known)
+    if code == _UNREADABLE:
+        rule = "0/1, true/false, positive/negative, yes/no, +/− or missing"
+        reading = _reading(name, frame.collect_schema()[name])
+        wrong = frame.filter(reading.given & ~reading.positive & ~reading.negative)
+        return DataError(f"column {name!r} must hold {rule}, got {_listed(_first_values(wrong, name))}")
+    clashes = people.with_columns(_known_code().alias(_KNOWN)).filter(nw.col(_KNOWN) == _CLASH)
+    rows = collected(clashes.select(*roles.individual).head(1)).rows()
+    who = ", ".join(_shown(value) for value in rows[0])
+    return DataError(f"column {name!r} must give one status per individual, got both for individual {who}")
+
+
+def _listed(values: Sequence[Any]) -> str:
+    """Values as a reader can recognise them."""
+    return ", ".join(_shown(value) for value in values) or "nothing"
+
+
+def _shown(value: object) -> str:
+    """One value, short; numbers and text are told apart by quotes."""
+    if is_null(value):
+        return "missing"
+    text = repr(value) if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else f"{text[:57]}…"

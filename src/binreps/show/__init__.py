@@ -1,0 +1,1 @@
+"""Showing: results back in the user's own table, file, picture or page."""

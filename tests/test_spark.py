@@ -1,0 +1,164 @@
+"""The road on a local Spark session. It needs Java: without it these tests are skipped, but fail under CI."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import warnings
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+from binreps.counts import CountTable
+from binreps.decide.loss import Loss
+from binreps.errors import BinrepsWarning, DataError
+from binreps.fits.simple import fit_average
+from binreps.read.tally import count_table
+from binreps.show.attach import attach
+from engines import by_key, rows_of
+
+LOSS = Loss(inconclusive=0.2)
+TYPES = {
+    pa.int64(): "bigint",
+    pa.int8(): "tinyint",
+    pa.string(): "string",
+    pa.bool_(): "boolean",
+    pa.float64(): "double",
+}
+
+
+def _missing() -> str:
+    """What is missing to run Spark, in words."""
+    java = shutil.which("java") or (Path(os.environ.get("JAVA_HOME", "/nowhere")) / "bin" / "java").is_file()
+    return "" if java else "Spark needs Java, and there is no java on this machine"
+
+
+@pytest.fixture(scope="module")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    reason = _missing()
+    if reason:
+        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
+        from pyspark.sql import SparkSession
+
+        session = (
+            SparkSession.builder.master("local[2]")
+            .appName("binreps")
+            .config("spark.ui.enabled", "false")
+            .config("spark.driver.bindAddress", "127.0.0.1")
+            .config("spark.driver.host", "127.0.0.1")
+            .config("spark.sql.shuffle.partitions", "2")
+            .config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
+            .getOrCreate()
+        )
+    session.sparkContext.setLogLevel("ERROR")
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def to_spark(spark: Any) -> Callable[[pa.Table], Any]:
+    def convert(table: pa.Table) -> Any:
+        schema = ", ".join(f"`{field.name}` {TYPES[field.type]}" for field in table.schema)
+        return spark.createDataFrame([tuple(row.values()) for row in table.to_pylist()], schema)
+
+    return convert
+
+
+def long_table(ids: pa.DataType, results: list[Any], size: int = 200) -> pa.Table:
+    """Unordered rows with repeated individuals, and nulls in both columns."""
+    rng = np.random.default_rng(3)
+    who = [None if i == 0 else i * (2**58 - 1) for i in rng.integers(0, 30, size).tolist()]
+    test = [results[i] for i in rng.integers(0, len(results), size)]
+    return pa.table({"patient": pa.array(who).cast(ids), "test": pa.array(test)})
+
+
+TABLES = {
+    "large ids, integers": long_table(pa.int64(), [0, 1, 1, None]),
+    "text ids, words": long_table(pa.string(), ["pos", " NEG ", "−", "", "+", None]),
+    "text ids, booleans": long_table(pa.string(), [True, False, None]),
+    "large ids, floats": long_table(pa.int64(), [0.0, 1.0, float("nan"), None]),
+}
+
+
+@pytest.mark.parametrize("kind", TABLES)
+def test_spark_counts_what_arrow_counts(to_spark: Callable[[pa.Table], Any], kind: str) -> None:
+    columns: Any = {"individual": "patient", "result": "test"}
+    with pytest.warns(BinrepsWarning, match="without an individual") as on_spark:
+        counts = count_table(to_spark(TABLES[kind]), **columns)
+    with pytest.warns(BinrepsWarning, match="without an individual") as on_arrow:
+        assert counts == count_table(TABLES[kind], **columns)
+    assert str(on_arrow[0].message) in [str(warning.message) for warning in on_spark]
+
+
+def test_scores_are_joined_on_the_cluster(to_spark: Callable[[pa.Table], Any]) -> None:
+    table = TABLES["text ids, words"].filter(TABLES["text ids, words"]["patient"].is_valid())
+    columns: Any = {"individual": "patient", "result": "test"}
+    fit, frame = fit_average(count_table(table, **columns)), to_spark(table)
+    answers = attach(frame, fit, loss=LOSS, **columns)
+    assert type(answers) is type(frame)
+    assert by_key(rows_of(answers)) == by_key(rows_of(attach(table, fit, loss=LOSS, **columns)))
+    replicates = attach(frame, fit, loss=LOSS, per="replicate", **columns)
+    expected = attach(table, fit, loss=LOSS, per="replicate", **columns)
+    assert by_key(rows_of(replicates)) == by_key(rows_of(expected))
+
+
+def test_wide_and_counted_tables(to_spark: Callable[[pa.Table], Any]) -> None:
+    wide = pa.table({"who": [1, 1, 2], "x": [True, False, None], "y": [True, None, None]})
+    counted = pa.table({"n": ["2", "1", "0"], "s": ["2", "0", "0"], "w": [5, 1, 2]})
+    tables: list[tuple[pa.Table, Any]] = [
+        (wide, {"replicates": ["x", "y"]}),
+        (wide, {"replicates": ["x", "y"], "individual": "who"}),
+        (counted, {"n": "n", "s": "s", "weight": "w"}),
+    ]
+    for table, columns in tables:
+        counts = count_table(table, **columns)
+        assert count_table(to_spark(table), **columns) == counts
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", ".*undefined", BinrepsWarning)
+            fit = fit_average(counts)
+        answers = attach(to_spark(table), fit, loss=LOSS, **columns)
+        assert by_key(rows_of(answers)) == by_key(rows_of(attach(table, fit, loss=LOSS, **columns)))
+
+
+def test_scoring_neither_shuffles_rows_nor_needs_python_on_the_workers(spark: Any) -> None:
+    spark.conf.set("spark.sql.autoBroadcastJoinThreshold", "-1")  # only what is asked for is broadcast
+    frame = spark.sql("SELECT 3 AS n, id % 2 AS s FROM range(4)")
+    answers = attach(frame, fit_average(count_table(frame, n="n", s="s")), loss=LOSS, n="n", s="s")
+    plan = answers._jdf.queryExecution().executedPlan().toString()
+    assert "BroadcastHashJoin" in plan
+    assert "Exchange hashpartitioning" not in plan
+    assert "ExistingRDD" not in plan  # how Spark names rows that came from Python
+
+
+def test_an_empty_table_stays_empty(to_spark: Callable[[pa.Table], Any]) -> None:
+    table = pa.table({"n": pa.array([], pa.int64()), "s": pa.array([], pa.int64())})
+    assert rows_of(attach(to_spark(table), fit_average(CountTable([3], [1])), loss=LOSS, n="n", s="s")) == []
+
+
+def test_bad_results_are_shown(to_spark: Callable[[pa.Table], Any]) -> None:
+    table = pa.table({"patient": ["a", "a"], "test": ["pos", "maybe"]})
+    with pytest.raises(DataError, match=r"column 'test' must hold .* got 'maybe'"):
+        count_table(to_spark(table), individual="patient", result="test")
+
+
+def test_the_job_of_the_documentation_runs(to_spark: Callable[[pa.Table], Any], tmp_path: Path) -> None:
+    page = (Path(__file__).parent.parent / "docs" / "spark.md").read_text(encoding="utf-8")
+    block = re.search(r"```python\n(.*?)```", page, re.DOTALL)
+    assert block is not None
+    job: dict[str, Any] = {"__name__": "job"}
+    exec(compile(block[1], "docs/spark.md", "exec"), job)
+    table = TABLES["large ids, integers"].filter(TABLES["large ids, integers"]["patient"].is_valid())
+    to_spark(table).write.parquet(str(tmp_path / "tests.parquet"))
+    job["main"](str(tmp_path / "tests.parquet"), str(tmp_path / "answers.parquet"))
+    answers = pa.parquet.read_table(tmp_path / "answers.parquet").to_pylist()
+    columns: Any = {"individual": "patient", "result": "test"}
+    fit = job["br"].fit_bayes(count_table(table, **columns))
+    assert by_key(answers) == by_key(rows_of(attach(table, fit, loss=LOSS, **columns)))
