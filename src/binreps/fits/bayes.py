@@ -155,7 +155,10 @@ class BayesFit:
         """Independent draws from the posterior, as arrays; exact, so no burn-in and no autocorrelation."""
         if size < 0:
             raise OptionError(f"size must be ≥ 0, got {size}")
-        return Rates(*np.clip(self.posterior.draws(int(size), generator(rng)), 0.0, 1.0))
+        source = generator(rng)
+        if size == 0:
+            return Rates(*np.empty((3, 0)))
+        return Rates(*np.clip(self.posterior.draws(int(size), source), 0.0, 1.0))
 
     def draw_positives(self, size: int, rng: np.random.Generator | int) -> NDArrayInt:
         """Joint draws of the number of positive individuals in each cell, shape (size, cells)."""

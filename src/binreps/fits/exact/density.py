@@ -26,7 +26,8 @@ _MANY = 30_000  # individuals from which rounding of the size eps·N would be fe
 class Density:
     """Log posterior density of (θ, p, q) without the factors that an interval's weight already carries."""
 
-    def __init__(self, counts: CountTable, prior: Prior, centre: Float) -> None:
+    def __init__(self, counts: CountTable, prior: Prior, centre: Float, modes: Float | None = None) -> None:
+        self.modes = centre[None] if modes is None else modes  # points that a box must hold, one per row
         measured = CountTable(*_informative(counts))
         self.counts, self.prior, self.centre = measured, prior, centre
         theta, p, q = centre

@@ -141,7 +141,9 @@ class Marginal:
         low, high = float(scan[max(best - 1, 0)]), float(scan[min(best + 1, scan.size - 1)])
         below = find_root(slope, low, high, tol=1e-9)
         lower, upper = ends(np.float64(below))
-        return float(lower), float(upper)
+        return float(self.ends[0] if below <= 0 else lower), float(
+            self.ends[-1] if below >= scan[-1] else upper
+        )
 
     @property
     def mode(self) -> float:

@@ -17,7 +17,7 @@ from binreps.fits.exact.tensor import Box, BoxGrid, UnresolvedError, find_peak, 
 from binreps.model import Float, Prior
 
 TOLERANCE = 1e-8
-_LARGEST_GRID = 1_500_000  # nodes, when a sharp score asks for more than the moments did
+_LARGEST_GRID = 250_000  # nodes, when a sharp score asks for more than the moments did
 
 
 class ThetaLines(NamedTuple):

@@ -99,10 +99,10 @@ def find_peak(counts: CountTable, prior: Prior) -> tuple[Density, Float]:
         variance = np.diag(np.linalg.inv(curvature))
         spread = np.where(variance > 0, np.sqrt(np.abs(variance)), spread)
     spread = np.minimum(spread, 3.0)
-    level = end.state.objective - CUT - 10
-    away = [logit(start) for start in starts[1:] if objective.at(start).objective > level]
-    reach = np.abs(np.array([logit(end.state.rates), *away]) - logit(end.state.rates)).max(axis=0)
-    return Density(counts, prior, end.state.rates), spread + reach / 8
+    level = end.state.objective - 0.75 * CUT
+    modes = [end.state.rates, *(start for start in starts[1:] if objective.at(start).objective > level)]
+    reach = np.abs(logit(modes) - logit(end.state.rates)).max(axis=0)
+    return Density(counts, prior, end.state.rates, np.array(modes)), spread + reach / 8
 
 
 def lifted_objective(counts: CountTable, prior: Prior) -> Objective:
@@ -141,12 +141,21 @@ def find_box(density: Density, spread: Float) -> BoxGrid:
         if box == grid.box:
             rough = np.array([grid.occupied(i) for i in AXES]) < _UNRESOLVED
             if not rough.any():
-                return grid
+                return _holding_every_mode(grid)
             sizes = np.where(rough, np.ceil(sizes * 1.4), sizes).astype(int)
         if np.prod(sizes) > _MOST_NODES:
             raise UnresolvedError
         grid = BoxGrid(density, box, tuple(sizes.tolist()))
     raise UnresolvedError
+
+
+def _holding_every_mode(grid: BoxGrid) -> BoxGrid:
+    """The grid, unless a mode fell between its nodes while the box was trimmed."""
+    for axis, inside in enumerate(grid.box):
+        x = grid.density.modes[:, axis]
+        if np.any((x < inside.lower) | (x > inside.upper)):
+            raise UnresolvedError
+    return grid
 
 
 def _box(density: Density, ends: Float) -> Box:
