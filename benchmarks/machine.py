@@ -1,0 +1,54 @@
+"""What the figures were measured on."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections.abc import Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+
+def describe(packages: Sequence[str]) -> dict[str, str]:
+    """Processor, cores, load, system, Python and the versions of some packages."""
+    found = {
+        "processor": _processor(),
+        "cores": str(os.cpu_count()),
+        "load at the start": ", ".join(f"{load:.1f}" for load in os.getloadavg()) + " (1, 5, 15 minutes)",
+        "system": f"{platform.system()} {platform.machine()}",
+        "Python": platform.python_version(),
+    }
+    return found | {package: _version(package) for package in packages}
+
+
+def peak_memory() -> float:
+    """The most memory that this process has held, in MB.
+
+    Not `ru_maxrss` where it can be helped: Linux lets a child inherit its parent's.
+    """
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) / 1024
+    import resource
+
+    unit = 1024**2 if platform.system() == "Darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+
+
+def _processor() -> str:
+    """The model of the processor, as the system names it."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or "unknown"
+
+
+def _version(package: str) -> str:
+    """The installed version."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"

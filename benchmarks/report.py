@@ -1,0 +1,178 @@
+"""What a family of rows returns, and how it is written: JSON for machines, Markdown for people."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from benchmarks.timing import Spread
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How much to do."""
+
+    full: bool = False
+
+    @property
+    def turns(self) -> int:
+        """Alternated turns for each comparison."""
+        return 15 if self.full else 5
+
+    @property
+    def processes(self) -> int:
+        """Fresh processes for each measurement of a cold start."""
+        return 3 if self.full else 1
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times better than the peer we are, named "row: column": what a floor guards.
+
+    Parameters
+    ----------
+    value : float
+    claim : float, optional
+        What the project claims.
+    slack : float
+        The share of the value that a new floor asks for: less for what is noisy.
+    """
+
+    value: float
+    claim: float | None = None
+    slack: float = 0.6
+
+
+@dataclass(frozen=True)
+class Section:
+    """One table with what it means; its rows map a column's heading to a value."""
+
+    title: str
+    text: str
+    rows: list[dict[str, Any]]
+    ratios: dict[str, Ratio] = field(default_factory=dict)
+
+
+def show(value: Any) -> str:
+    """A value as a person reads it."""
+    match value:
+        case None:
+            return "–"
+        case bool():
+            return "yes" if value else "no"
+        case Spread():
+            low, high = value.quartiles
+            return f"{milliseconds(value.median)} ({milliseconds(low)}–{milliseconds(high)})"
+        case float():
+            return number(value)
+        case int():
+            return f"{value:,}"
+    return str(value)
+
+
+def number(value: float) -> str:
+    """Two significant digits.
+
+    Examples
+    --------
+    >>> [number(value) for value in (0.0234, 1234.5, 3.21e9, 2e-13, 41.0)]
+    ['0.023', '1,200', '3.2e+09', '2.0e-13', '41']
+    """
+    if value == 0 or not math.isfinite(value):
+        return str(value)
+    if not 1e-3 <= abs(value) < 1e6:
+        return f"{value:.1e}"
+    digits = 1 - math.floor(math.log10(abs(value)))
+    return f"{round(value, digits):,.{max(digits, 0)}f}"
+
+
+def milliseconds(seconds: float) -> str:
+    """Seconds as milliseconds, three significant digits."""
+    value = 1000 * seconds
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON holds it."""
+    if isinstance(value, Spread):
+        return {
+            "median": value.median,
+            "quartiles": list(value.quartiles),
+            "least": value.least,
+            "runs": len(value.seconds),
+        }
+    return value
+
+
+def markdown_table(rows: list[dict[str, Any]]) -> str:
+    """Rows as a table: text flush left, numbers flush right."""
+    if not rows:
+        return "(no rows)"
+    names = list(rows[0])
+    marks = ["---" if isinstance(rows[0][name], str) else "--:" for name in names]
+    lines = [names, marks, *([show(row[name]) for name in names] for row in rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def ratio_table(ratios: Mapping[str, Ratio]) -> str:
+    """Ratios named "row: column" as a table, with what is claimed above and what is missed in bold."""
+    rows: dict[str, dict[str, Any]] = {}
+    for name, ratio in ratios.items():
+        row, column = name.split(": ")
+        if ratio.claim is not None:
+            column += f" (≥ {ratio.claim:,.0f})"
+        missed = ratio.claim is not None and not ratio.value >= ratio.claim
+        cell = f"**{number(ratio.value)}**" if missed else number(ratio.value)
+        rows.setdefault(row, {"times better": row})[column] = cell
+    return markdown_table(list(rows.values()))
+
+
+def page(machine: Mapping[str, str], mode: str, sections: Iterable[Section]) -> str:
+    """The page for people."""
+    parts = [
+        "# Benchmarks",
+        f"Written by `make bench` ({mode} mode). Times are medians of alternated runs, quartiles in "
+        "brackets, on the clock unless a column says otherwise. Ratios are the peer's figure over ours, in "
+        "bold where a claim (≥) is missed.",
+        "\n".join(f"- {name}: {value}" for name, value in machine.items()),
+    ]
+    for section in sections:
+        parts += [f"## {section.title}", section.text, markdown_table(section.rows)]
+        if section.ratios:
+            parts.append(ratio_table(section.ratios))
+    return "\n\n".join(parts) + "\n"
+
+
+def results(machine: Mapping[str, str], mode: str, sections: Iterable[Section]) -> str:
+    """The same for machines, as JSON."""
+    content = {
+        "machine": machine,
+        "mode": mode,
+        "sections": [
+            {
+                "title": section.title,
+                "rows": [{name: plain(value) for name, value in row.items()} for row in section.rows],
+                "ratios": {name: ratio.value for name, ratio in section.ratios.items()},
+            }
+            for section in sections
+        ],
+    }
+    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+
+
+def fallen(ratios: Mapping[str, Ratio], floors: Mapping[str, float]) -> list[str]:
+    """A sentence for each ratio below its floor."""
+    return [
+        f"{name}: {number(ratio.value)}, below its floor of {number(floors[name])}"
+        for name, ratio in ratios.items()
+        if name in floors and not ratio.value >= floors[name]
+    ]
+
+
+def raised(ratios: Mapping[str, Ratio], floors: Mapping[str, float]) -> dict[str, float]:
+    """Floors slightly below what was reached now; no floor is lowered."""
+    new = {name: float(f"{ratio.slack * ratio.value:.1e}") for name, ratio in ratios.items()}
+    return dict(floors) | {name: max(value, floors.get(name, 0.0)) for name, value in new.items()}
