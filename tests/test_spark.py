@@ -1,10 +1,9 @@
-"""The road on a local Spark session. It needs Java: without it these tests are skipped, but fail under CI."""
+"""The road on a local Spark session. It needs Java, which root on Debian installs."""
 
 from __future__ import annotations
 
 import os
 import re
-import shutil
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -22,6 +21,7 @@ from binreps.fits.simple import fit_average
 from binreps.read.tally import count_table
 from binreps.show.attach import attach
 from engines import by_key, rows_of
+from system_tools import require
 
 LOSS = Loss(inconclusive=0.2)
 TYPES = {
@@ -33,17 +33,10 @@ TYPES = {
 }
 
 
-def _missing() -> str:
-    """What is missing to run Spark, in words."""
-    java = shutil.which("java") or (Path(os.environ.get("JAVA_HOME", "/nowhere")) / "bin" / "java").is_file()
-    return "" if java else "Spark needs Java, and there is no java on this machine"
-
-
 @pytest.fixture(scope="module")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    reason = _missing()
-    if reason:
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
+    if "JAVA_HOME" not in os.environ:
+        require("java", "default-jre-headless")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
         from pyspark.sql import SparkSession

@@ -19,7 +19,8 @@ CUT = 30.0
 
 _COARSE = 15  # nodes per axis while the box is looked for
 _UNRESOLVED = 1.7  # a line that occupies fewer nodes than this shows nothing reliable
-_RESOLVED = 4.6  # a Gaussian line that occupies so many is integrated to about 1e-11
+_RESOLVED = 4.6  # a line that occupies so many nodes is integrated to about 1e-9
+_RESOLVED_INSIDE = 3.7  # the same for one that touches no end of the domain and is nearly Gaussian
 _MOST_NODES = 150_000
 
 Box = tuple[Interval, Interval, Interval]
@@ -113,7 +114,11 @@ def lifted_objective(counts: CountTable, prior: Prior) -> Objective:
 def integrate_box(density: Density, spread: Float, tol: float) -> tuple[BoxGrid, BoxGrid]:
     """Grids of growing size on the right box until two agree: the last two, the finer first."""
     seen = find_box(density, spread)
-    needed = [max(9, np.ceil(seen.sizes[i] * _RESOLVED / seen.occupied(i))) for i in AXES]
+    wanted = [
+        _RESOLVED_INSIDE if inside.lower > 0 and inside.upper < END[i] else _RESOLVED
+        for i, inside in enumerate(seen.box)
+    ]
+    needed = [max(9, np.ceil(seen.sizes[i] * wanted[i] / seen.occupied(i))) for i in AXES]
     if np.prod(needed) > _MOST_NODES:
         raise UnresolvedError
     grid = BoxGrid(density, seen.box, tuple(int(size) for size in needed))
