@@ -215,7 +215,7 @@ class Series:
                 newton = x - excess / self.density(x)
             good = (newton >= lower) & (newton <= upper)
             following = np.where(good, newton, (lower + upper) / 2)
-            if np.all(np.abs(following - x) <= 1e-13 * inside.length):
+            if np.all(np.abs(following - x) <= 1e-13 * inside.length + 4e-16 * np.abs(x)):
                 return following
             x = following
         return x
