@@ -13,9 +13,11 @@ from binreps.decide.evaluate import (
 from binreps.decide.loss import Loss, classify, decision_table, decision_words
 from binreps.errors import BinrepsError, BinrepsWarning, DataError, FitError, OptionError
 from binreps.fits.base import Fit
+from binreps.fits.batch import BatchResult, fit_many
 from binreps.fits.bayes import BayesFit, fit_bayes
 from binreps.fits.em import fit_map_em
 from binreps.fits.mode import MapFit, fit_map
+from binreps.fits.populations import PopulationsFit, fit_populations
 from binreps.fits.simple import (
     average_score,
     correct_prevalence,
@@ -28,12 +30,14 @@ from binreps.model import Prior, Rates, likelihood_score, log_likelihood
 from binreps.read.files import read_counts
 from binreps.read.tally import count_table
 from binreps.show.attach import attach, score_file
+from binreps.show.by import fit_by
 from binreps.study import theory
 from binreps.study.datasets import load_screening, load_screening_counts, load_screening_truth
 from binreps.study.simulate import Simulation, simulate, simulate_counts
 from binreps.table import Table
 
 __all__ = [
+    "BatchResult",
     "BayesFit",
     "BinrepsError",
     "BinrepsWarning",
@@ -46,6 +50,7 @@ __all__ = [
     "Loss",
     "MapFit",
     "OptionError",
+    "PopulationsFit",
     "Prior",
     "Rates",
     "Simulation",
@@ -64,10 +69,13 @@ __all__ = [
     "evaluate",
     "fit_average",
     "fit_bayes",
+    "fit_by",
     "fit_known",
+    "fit_many",
     "fit_map",
     "fit_map_em",
     "fit_median",
+    "fit_populations",
     "likelihood_score",
     "load_screening",
     "load_screening_counts",

@@ -1,0 +1,620 @@
+"""Many count tables at once: one row of results for each, whatever happens to the others.
+
+Small tables share the nodes of one rule over the whole domain of (θ, p, q): the log likelihood of each kind
+of individual is computed there once, and that of all tables is a product of matrices. Two rules of different
+sizes must agree; tables for which they do not are fitted one by one, in several processes.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import subprocess
+import sys
+import warnings
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+from queue import SimpleQueue
+from typing import Any, Literal, NamedTuple, get_args
+
+import numpy as np
+
+from binreps.counts import CountTable
+from binreps.errors import BinrepsError, BinrepsWarning, OptionError
+from binreps.fits.base import Fit
+from binreps.fits.bayes import fit_bayes
+from binreps.fits.exact.density import Density
+from binreps.fits.exact.gauss import Interval, Series
+from binreps.fits.exact.posterior import TOLERANCE
+from binreps.fits.mode import MAP_PRIOR, MapFit, fit_map
+from binreps.fits.simple import fit_average, fit_median
+from binreps.model import NAMES, Float, Prior, Rates, log_class_likelihoods
+from binreps.options import check_level, check_whole
+from binreps.table import Table
+
+Method = Literal["bayes", "map", "average", "median"]
+Progress = Callable[[int, int], object]
+Done = Callable[[list[int]], None]
+
+COLUMNS = (
+    *("individuals", "replicates", "cells", "identifiable"),
+    *(f"{name}{end}" for name in NAMES for end in ("", "_lower", "_upper")),
+    *("log_evidence", "error", "reason"),
+)
+"""The columns of `BatchResult.table`."""
+
+_LEVELS = tuple(
+    (size, size * 9 // 8, size * 9 // 8) for size in (32, 39, 48, 58, 71, 87, 106, 128)
+)  # θ, p, q
+_STARTS = (100, 400, 700, 1000, 1600, 2400)  # replicates up to which the first, second, … is worth a try
+_ENDS_AGREE = 1e-4  # of an sd, between two levels: the finer is then good to 1e-6, at worst (odd priors) 3e-5
+_CUT_TAILS = 1e-10  # the least error that is claimed, as in `BayesFit.error`
+_MOST_KINDS = 80  # kinds of individuals up to which a product of matrices pays
+_MOST_VALUES = 60_000  # of a product of matrices, so that it stays in the processor's cache
+_TOGETHER = 128  # tables that share the work
+_CHUNK = 16  # tables that one process is given at a time
+_WORTH_PROCESSES = 300  # tables fitted one by one, from which starting Python again pays
+
+
+class Row(NamedTuple):
+    """What is kept of a fit; NaN where the method does not give it."""
+
+    rates: tuple[float, ...] = (np.nan,) * 3
+    sd: tuple[float, ...] = (np.nan,) * 3
+    lower: tuple[float, ...] = (np.nan,) * 3
+    upper: tuple[float, ...] = (np.nan,) * 3
+    log_evidence: float = np.nan
+    error: float = np.nan
+    reason: str | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class BatchResult:
+    """One row of results per table; made by `fit_many`.
+
+    `.rates`, `.sd`, `.lower`, `.upper` hold arrays, one entry per table; `.fit(i)` makes a full fit again.
+
+    Attributes
+    ----------
+    tables : tuple of CountTable
+    method : str
+    prior : Prior or None
+    level : float
+        The probability that each interval from `.lower` to `.upper` holds.
+    rows : tuple of Row
+        NaN where a method does not give a number or a table could not be fitted.
+    """
+
+    tables: tuple[CountTable, ...]
+    method: Method
+    prior: Prior | None
+    level: float
+    rows: tuple[Row, ...] = field(compare=False)  # they follow from the rest
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @cached_property
+    def rates(self) -> Rates:
+        """The estimates."""
+        return self._rates("rates")
+
+    @cached_property
+    def sd(self) -> Rates:
+        """Posterior standard deviations."""
+        return self._rates("sd")
+
+    @cached_property
+    def lower(self) -> Rates:
+        """Lower ends of the equal-tailed intervals."""
+        return self._rates("lower")
+
+    @cached_property
+    def upper(self) -> Rates:
+        """Upper ends of the equal-tailed intervals."""
+        return self._rates("upper")
+
+    @property
+    def log_evidence(self) -> Float:
+        """The log evidence of each table."""
+        return np.array([row.log_evidence for row in self.rows])
+
+    @property
+    def error(self) -> Float:
+        """The numerical error of each fit, as in `BayesFit.error`."""
+        return np.array([row.error for row in self.rows])
+
+    @property
+    def reason(self) -> tuple[str | None, ...]:
+        """Why a row lacks a number, or what its reader should know; None where all is well."""
+        return tuple(row.reason for row in self.rows)
+
+    def fit(self, i: int) -> Fit:
+        """The full fit of one table, made again; its error if it cannot be fitted."""
+        fit: Fit = _fit(self.method, self.tables[i], self.prior)
+        return fit
+
+    def table(self) -> Table:
+        """All rows as a table, nulls where there is no number."""
+        columns: dict[str, list[Any]] = {
+            "individuals": [table.individuals for table in self.tables],
+            "replicates": [table.replicates for table in self.tables],
+            "cells": [len(table) for table in self.tables],
+            "identifiable": [table.identifiable for table in self.tables],
+        }
+        for name in NAMES:
+            columns[name] = _nulls(getattr(self.rates, name))
+            for end in ("lower", "upper"):
+                columns[f"{name}_{end}"] = _nulls(getattr(getattr(self, end), name))
+        columns |= {"log_evidence": _nulls(self.log_evidence), "error": _nulls(self.error)}
+        columns["reason"] = list(self.reason)
+        return Table({name: columns[name] for name in COLUMNS}, title=str(self))
+
+    def __str__(self) -> str:
+        failed = sum(reason is not None for reason in self.reason)
+        return f"{self.method}: {len(self):,} tables, {failed:,} with a reason to look at"
+
+    __repr__ = __str__
+
+    def _rates(self, what: str) -> Rates:
+        values = np.array([getattr(row, what) for row in self.rows]).reshape(len(self), 3).T
+        return Rates(*values)
+
+
+def _nulls(values: Float) -> list[float | None]:
+    """Floats with None in place of NaN."""
+    return [None if value != value else value for value in values.tolist()]
+
+
+def fit_many(
+    tables: Iterable[CountTable],
+    *,
+    method: Method = "bayes",
+    prior: Prior | None = None,
+    level: float = 0.9,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> BatchResult:
+    """Fit many count tables, each on its own, on all cores.
+
+    Equal tables are fitted once. A table that cannot be fitted is a row with its reason. Small tables (up to
+    some hundred individuals) take about a millisecond each for `method="bayes"`.
+
+    Parameters
+    ----------
+    tables : iterable of CountTable
+    method : {"bayes", "map", "average", "median"}
+        `fit_bayes`, `fit_map`, `fit_average` or `fit_median`.
+    prior : Prior, optional
+        For "bayes" and "map"; the default is that of the single fit.
+    level : float
+        Probability of the equal-tailed intervals ("bayes" only).
+    workers : int, optional
+        Threads and processes to use; as many as there are cores if not given.
+    progress : callable, optional
+        Called as `progress(done, total)` while the work goes on, from the thread that called.
+
+    Returns
+    -------
+    BatchResult
+
+    Examples
+    --------
+    >>> tables = [CountTable([3, 3, 3], [0, 1, 3], [60, 4, k]) for k in (0, 9, 30)]
+    >>> fit_many([*tables, CountTable([], [])], method="map").reason[3]
+    'the maximum a posteriori needs at least one individual, got an empty table; fit_bayes takes it'
+    >>> fit_many(tables).rates.prevalence.round(3)
+    array([0.01 , 0.131, 0.322])
+    """
+    everyone = tuple(tables)
+    _check(everyone, method, prior)
+    check_level(level)
+    if workers is not None:
+        check_whole("workers", workers, 1)
+    if prior is None and method in ("bayes", "map"):
+        prior = Prior() if method == "bayes" else MAP_PRIOR
+    places: dict[CountTable, list[int]] = {}
+    for i, table in enumerate(everyone):
+        places.setdefault(table, []).append(i)
+    distinct, groups = list(places), list(places.values())
+    job = _Job(distinct, method, prior, level, workers or _cores(), _counter(groups, progress))
+    rows = job.run()
+    result: list[Row] = [Row()] * len(everyone)
+    for row, group in zip(rows, groups, strict=True):
+        for i in group:
+            result[i] = row
+    return BatchResult(everyone, method, prior, level, tuple(result))
+
+
+def _check(tables: tuple[CountTable, ...], method: str, prior: Prior | None) -> None:
+    """Refuse what is wrong for all tables."""
+    if method not in get_args(Method):
+        raise OptionError(f"method must be one of {', '.join(get_args(Method))}, got {method!r}")
+    if prior is not None and method in ("average", "median"):
+        raise OptionError(f"the {method} takes no prior")
+    for i, table in enumerate(tables):
+        if not isinstance(table, CountTable):
+            raise OptionError(f"tables must be CountTables, got {type(table).__name__} at position {i}")
+
+
+def _cores() -> int:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _counter(groups: list[list[int]], progress: Progress | None) -> Done:
+    """What is called with the distinct tables that are done: it counts those they stand for."""
+    total, done = sum(map(len, groups)), 0
+
+    def count(finished: list[int]) -> None:
+        nonlocal done
+        done += sum(len(groups[i]) for i in finished)
+        if progress is not None and finished:
+            progress(done, total)
+
+    return count
+
+
+# One table ---------------------------------------------------------------------------------------------
+
+
+def _fit(method: Method, table: CountTable, prior: Prior | None) -> Any:
+    """One full fit."""
+    if method == "bayes":
+        return fit_bayes(table, prior)
+    if method == "map":
+        return fit_map(table, prior or MAP_PRIOR)
+    return fit_average(table) if method == "average" else fit_median(table)
+
+
+def fit_row(method: Method, table: CountTable, prior: Prior | None, level: float) -> Row:
+    """One fit as a row, with the reason if it fails or warns."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", BinrepsWarning)
+        try:
+            row = _row(_fit(method, table, prior), level)
+        except Exception as error:  # one table must not take the others with it
+            name = "" if isinstance(error, BinrepsError) else f"{type(error).__name__}: "
+            return Row(reason=f"{name}{error}")
+    told = "; ".join(str(warning.message) for warning in caught)
+    return row._replace(reason=row.reason or told or None)
+
+
+def _row(fit: Any, level: float) -> Row:
+    """What is kept of a fit."""
+    if isinstance(fit, MapFit):
+        reason = None if fit.converged else f"not converged after {fit.n_iter} iterations"
+        return Row(tuple(fit.rates), reason=reason)
+    if not hasattr(fit, "log_evidence"):
+        return Row(tuple(fit.rates))
+    lower, upper = fit.interval(level)
+    return Row(tuple(fit.rates), tuple(fit.sd), tuple(lower), tuple(upper), fit.log_evidence, fit.error)
+
+
+# Many small tables on common nodes -----------------------------------------------------------------------
+
+
+class Lattice:
+    """Rules over the whole domain of (θ, p, q), and the kinds of individuals that some tables are made of."""
+
+    def __init__(self, tables: Sequence[CountTable], prior: Prior) -> None:
+        sizes = [len(table) for table in tables]
+        n, s, weight, known = (
+            np.concatenate([getattr(table, name) for table in tables])
+            for name in ("n", "s", "weight", "known")
+        )
+        keys, where = np.unique(np.stack([n, s, known]), axis=1, return_inverse=True)
+        kinds = CountTable(keys[0], keys[1], known=keys[2].astype(np.int8))
+        assert len(kinds) == keys.shape[1]  # in the same order: both sort by n, s, known
+        self.kinds = kinds
+        self.weights = np.zeros((len(tables), len(kinds)))
+        self.weights[np.repeat(np.arange(len(tables)), sizes), where.ravel()] = weight
+        self._plain = Density(CountTable([], []), prior, np.array([0.5, 0.25, 0.25]))
+        self.box = tuple(self._plain.interval(i, 0.0, end) for i, end in enumerate((1.0, 0.5, 0.5)))
+        self.log_unit = self._peaks()
+
+    def slabs(self, sizes: tuple[int, int, int]) -> Iterator[Float]:
+        """For each node of p: log likelihoods at the nodes (θ, q), one row per kind; last, log weights."""
+        nodes = [inside.nodes(size) for inside, size in zip(self.box, sizes, strict=True)]
+        weights = [
+            self.box[i].log_weights(sizes[i]) + self._plain.log_prior_rest(i, nodes[i], self.box[i])
+            for i in range(3)
+        ]
+        theta, p, q = nodes
+        negative, positive = (np.exp(x) for x in log_class_likelihoods(self.kinds, p, q))
+        of_positives = theta[:, None] * positive[:, None, :]
+        rows = np.empty((len(self.kinds) + 1, sizes[0] * sizes[2]))
+        mixture, log_weights = rows[:-1].reshape(-1, sizes[0], sizes[2]), np.add.outer(weights[0], weights[2])
+        for j in range(sizes[1]):
+            np.add(of_positives, ((1 - theta) * negative[:, j, None])[:, :, None], out=mixture)
+            np.log(np.maximum(mixture, 1e-300, out=mixture), out=mixture)
+            rows[-1] = log_weights.ravel() + weights[1][j]
+            yield rows
+
+    def _peaks(self) -> Float:
+        """About the highest log mass of each table: a unit in which no exponential overflows."""
+        one = np.ones((self.weights.shape[0], 1))
+        factors = np.concatenate([self.weights, one], axis=1)
+        each = [(factors @ rows).max(axis=1) for rows in self.slabs((12, 12, 12))]
+        return np.asarray(np.max(each, axis=0))
+
+    def lines(self, some: Any, sizes: tuple[int, int, int], matters: Any) -> list[Float]:
+        """Masses of some tables along θ, p and q, each of shape (tables, nodes).
+
+        `matters` says for each table at which nodes of p its density is not negligible.
+        """
+        unit = self.log_unit[some, None]
+        factors = np.concatenate([self.weights[some], np.ones_like(unit)], axis=1)
+        lines = [np.zeros((unit.size, size)) for size in sizes]
+        width = sizes[0] * sizes[2]
+        buffer = np.empty((max(1, _MOST_VALUES // width), width))
+        for j, rows in enumerate(self.slabs(sizes)):
+            near = np.flatnonzero(matters[:, j])
+            for here in (near[i : i + len(buffer)] for i in range(0, near.size, len(buffer))):
+                values = np.matmul(factors[here], rows, out=buffer[: here.size])
+                np.exp(np.subtract(values, unit[here], out=values), out=values)
+                mass = values.reshape(here.size, sizes[0], sizes[2])
+                along_q = mass.sum(axis=1)
+                lines[0][here] += mass.sum(axis=2)
+                lines[1][here, j] = along_q.sum(axis=1)
+                lines[2][here] += along_q
+        return lines
+
+    def results(
+        self, some: Any, sizes: tuple[int, int, int], level: float, before: Results | None
+    ) -> Results:
+        """Moments, intervals and evidence of some tables; what was found before says where to look."""
+        p = self.box[1].nodes(sizes[1])
+        matters = np.ones((len(some), p.size), bool)
+        if before is not None:
+            matters = (p >= before.first[:, None]) & (p <= before.last[:, None])
+        lines = self.lines(some, sizes, matters)
+        total = lines[0].sum(axis=1)
+        tails = np.full(total.size, (1 - level) / 2)
+        found = [
+            _marginal(inside, line / total[:, None], tails)
+            for inside, line in zip(self.box, lines, strict=True)
+        ]
+        log_evidence = np.log(total) + self.log_unit[some] + self._plain.log_constant
+        mean, sd, lower, upper = (np.stack(column, axis=1) for column in zip(*found, strict=True))
+        return Results(mean, sd, lower, upper, log_evidence, *_range(p, lines[1]))
+
+
+class Results(NamedTuple):
+    """What one rule found; columns θ, p, q."""
+
+    mean: Float
+    sd: Float
+    lower: Float
+    upper: Float
+    log_evidence: Float
+    first: Float  # the nodes of p between which the mass is
+    last: Float
+
+    def distance(self, other: Results) -> Float:
+        """The numerical error of each table: the difference in means and sds, and in the evidence."""
+        sd = np.maximum(self.sd, 1e-300)
+        moments = np.maximum(np.abs(self.mean - other.mean), np.abs(self.sd - other.sd)) / sd
+        scale = np.maximum(1.0, np.abs(self.log_evidence))
+        evidence = np.abs(self.log_evidence - other.log_evidence) / scale
+        return np.asarray(np.maximum(moments.max(axis=1), evidence))
+
+    def agrees(self, other: Results) -> Any:
+        """Whether a coarser rule confirms this one, table by table."""
+        ends = np.maximum(np.abs(self.lower - other.lower), np.abs(self.upper - other.upper)) / self.sd
+        return (self.distance(other) < TOLERANCE) & (ends.max(axis=1) < _ENDS_AGREE)
+
+    def at(self, some: Any) -> Results:
+        """The results of some tables."""
+        return Results(*(column[some] for column in self))
+
+    def row(self, k: Any, error: float) -> Row:
+        """What is kept of one table."""
+        mean, sd, lower, upper = (tuple(column[k].tolist()) for column in self[:4])
+        return Row(mean, sd, lower, upper, float(self.log_evidence[k]), max(error, _CUT_TAILS))
+
+
+def _range(x: Float, masses: Float) -> tuple[Float, Float]:
+    """For each row of masses, the nodes next to those that are not negligible."""
+    matters = masses > 1e-15 * masses.max(axis=1, keepdims=True)
+    first, last = matters.argmax(axis=1), x.size - 1 - matters[:, ::-1].argmax(axis=1)
+    padded = np.concatenate([[0.0, 0.0], x, [1.0, 1.0]])
+    return padded[first], padded[last + 4]
+
+
+def _marginal(inside: Interval, masses: Float, tails: Float) -> tuple[Float, ...]:
+    """Mean, sd and interval of many densities on one interval."""
+    x = inside.nodes(masses.shape[1])
+    mean = masses @ x
+    sd = np.sqrt(np.sum(masses * (x - mean[:, None]) ** 2, axis=1))
+    series = Series(inside, masses)
+    return mean, sd, series.quantile(tails), series.quantile(1 - tails)
+
+
+def lattice_rows(
+    tables: Sequence[CountTable], prior: Prior, level: float, start: int = 0
+) -> list[Row | None]:
+    """Rows of small tables from rules of growing size, None where the largest two do not agree."""
+    rows: list[Row | None] = [None] * len(tables)
+    lattice, left, before = Lattice(tables, prior), np.arange(len(tables)), None
+    with np.errstate(all="ignore"):  # what cannot be resolved may overflow: NaN agrees with nothing
+        for sizes in _LEVELS[start:]:
+            found = lattice.results(left, sizes, level, before)
+            if before is not None:
+                good, errors = found.agrees(before), found.distance(before)
+                for k in np.flatnonzero(good):
+                    rows[left[k]] = found.row(k, float(errors[k]))
+                left, found = left[~good], found.at(~good)
+            if not left.size:
+                break
+            before = found
+    return rows
+
+
+def _start(table: CountTable, prior: Prior) -> int:
+    """The level at which a table is tried first; beyond the last of `_STARTS` it is not small."""
+    sharpness = max(table.replicates, table.individuals) + max(map(sum, prior))
+    return len(_STARTS) if table.n.max(initial=0) > 60 else bisect_left(_STARTS, sharpness)
+
+
+# All of them -----------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Job:
+    """The distinct tables of a batch and how to fit them."""
+
+    tables: list[CountTable]
+    method: Method
+    prior: Prior | None
+    level: float
+    workers: int
+    done: Done
+
+    def run(self) -> list[Row]:
+        """A row for each table."""
+        rows: dict[int, Row] = {}
+        if self.method == "bayes":
+            self._on_lattices(rows)
+        rest = [i for i in range(len(self.tables)) if i not in rows]
+        slow = self.method in ("bayes", "map")
+        if slow and self.workers > 1 and len(rest) >= _WORTH_PROCESSES:
+            self._in_processes(rest, rows)
+        for i in rest:
+            if i not in rows:
+                rows[i] = fit_row(self.method, self.tables[i], self.prior, self.level)
+                self.done([i])
+        return [rows[i] for i in range(len(self.tables))]
+
+    def _on_lattices(self, rows: dict[int, Row]) -> None:
+        """Small tables together: NumPy leaves Python's lock while it works on them, so threads do."""
+        prior = self.prior or Prior()
+        with ThreadPoolExecutor(self.workers) as pool:
+            futures = {}
+            for start, group in self._small_groups(prior):
+                tables = [self.tables[i] for i in group]
+                futures[pool.submit(lattice_rows, tables, prior, self.level, start)] = group
+            for future in _completed(futures):
+                found = dict(zip(futures[future], future.result(), strict=True))
+                rows |= {i: row for i, row in found.items() if row is not None}
+                self.done([i for i, row in found.items() if row is not None])
+
+    def _small_groups(self, prior: Prior) -> Iterator[tuple[int, list[int]]]:
+        """Small tables in groups of similar size that are made of the same kinds of individuals."""
+        starts = [_start(table, prior) for table in self.tables]
+        for start in range(len(_STARTS)):
+            small = [i for i, own in enumerate(starts) if own == start]
+            small.sort(key=lambda i: (self.tables[i].n.max(initial=0), self.tables[i].n.min(initial=0)))
+            yield from ((start, group) for group in _groups(small, self.tables) if len(group) > 2)
+
+    def _in_processes(self, rest: list[int], rows: dict[int, Row]) -> None:
+        """Tables one by one, in other processes; those of a process that dies are left over."""
+        chunks = [rest[i : i + _CHUNK] for i in range(0, len(rest), _CHUNK)]
+        workers = [_Worker() for _ in range(min(self.workers, len(chunks)))]
+        idle: SimpleQueue[_Worker] = SimpleQueue()
+        for worker in workers:
+            idle.put(worker)
+
+        def fit(chunk: list[int]) -> list[Row] | None:
+            worker = idle.get()
+            try:
+                return worker.fit(self.method, [self.tables[i] for i in chunk], self.prior, self.level)
+            finally:
+                idle.put(worker)
+
+        try:
+            with ThreadPoolExecutor(len(workers)) as pool:
+                futures = {pool.submit(fit, chunk): chunk for chunk in chunks}
+                for future in _completed(futures):
+                    found = future.result()
+                    if found is not None:
+                        rows |= dict(zip(futures[future], found, strict=True))
+                        self.done(futures[future])
+        finally:
+            for worker in workers:
+                worker.close()
+
+
+def _groups(order: list[int], tables: list[CountTable]) -> Iterator[list[int]]:
+    """Tables in groups that share the work, none of too many kinds of individuals."""
+    group: list[int] = []
+    kinds: set[tuple[int, int, int]] = set()
+    for i in order:
+        columns = (tables[i].n, tables[i].s, tables[i].known)
+        own = set(zip(*(column.tolist() for column in columns), strict=True))
+        if len(own) > _MOST_KINDS:
+            continue
+        if len(group) == _TOGETHER or len(kinds | own) > _MOST_KINDS:
+            yield group
+            group, kinds = [], set()
+        group.append(i)
+        kinds |= own
+    if group:
+        yield group
+
+
+def _completed(futures: dict[Future[Any], Any]) -> Iterator[Future[Any]]:
+    """Futures as they complete; the rest are cancelled if the caller stops."""
+    try:
+        yield from as_completed(futures)
+    finally:
+        for future in futures:
+            future.cancel()
+
+
+class _Worker:
+    """Another Python that fits tables one by one.
+
+    A forked process would share locks with the threads of the user's data frames; a spawned one would run the
+    user's script again where it has no `if __name__ == "__main__"`. This one only imports binreps.
+    """
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def fit(self, *job: Any) -> list[Row] | None:
+        """The rows of some tables; None if the process cannot be started or dies over them."""
+        try:
+            process = self._process = self._process or self._start()
+            pickle.dump(job, process.stdin)  # type: ignore[arg-type] # both ends are pipes
+            process.stdin.flush()  # type: ignore[union-attr]
+            rows: list[Row] = pickle.load(process.stdout)  # type: ignore[arg-type]
+        except (OSError, EOFError, pickle.UnpicklingError):
+            self.close()
+            return None
+        return rows
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        code = f"import sys; sys.path[:] = {sys.path!r}; from binreps.fits.batch import serve; serve()"
+        one_thread = {f"{name}_NUM_THREADS": "1" for name in ("OPENBLAS", "OMP", "MKL")}
+        pipe = subprocess.PIPE
+        return subprocess.Popen(
+            [sys.executable, "-c", code], stdin=pipe, stdout=pipe, env=os.environ | one_thread
+        )
+
+    def close(self) -> None:
+        """End the process."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            for pipe in (self._process.stdin, self._process.stdout):
+                with suppress(OSError):  # what a dead process did not read
+                    pipe.close()  # type: ignore[union-attr]
+            self._process = None
+
+
+def serve() -> None:
+    """Fit what comes in at standard input and put rows out, until there is no more; what a worker runs."""
+    source, target = sys.stdin.buffer, sys.stdout.buffer
+    sys.stdout = sys.stderr  # whatever prints must not get in between
+    with suppress(EOFError, KeyboardInterrupt):
+        while True:
+            method, tables, prior, level = pickle.load(source)
+            pickle.dump([fit_row(method, table, prior, level) for table in tables], target)
+            target.flush()
