@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import expit, log_expit, logit
+from scipy.special import expit, logit
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import OptionError
 from binreps.fits.base import fit_title, rates_rows
-from binreps.fits.exact.gauss import Series, jacobi_polynomials
+from binreps.fits.exact.gauss import Series
 from binreps.fits.exact.grid import Grid, Marginal, find_root
 from binreps.fits.exact.posterior import TOLERANCE, BoxPosterior, Posterior, ThetaLines, integrate
 from binreps.model import NAMES, Float, Prior, Rates, checked_pairs, score_at
@@ -229,9 +229,10 @@ class BayesFit:
         return found
 
     def _compute_score(self, n: int, s: int, gap: bool = False) -> tuple[float, float]:
-        """E[Y_L], or E[Y_L (1 − p − q)]: on lines of θ where two grids differ.
+        """E[Y_L], or E[Y_L (1 − p − q)]: on the grid, or on lines of θ where a grid may miss the jump of Y_L.
 
-        For a fitted cell they agree: its own likelihood smooths the jump of Y_L.
+        It cannot for a fitted cell, whose own likelihood smooths the jump; but beside a pole of the prior two
+        grids may agree and both be wrong.
         """
 
         def on_grid(grid: Grid) -> float:
@@ -241,14 +242,19 @@ class BayesFit:
         posterior = self.posterior
         value = on_grid(posterior.grid)
         error = _SLOW * abs(value - on_grid(posterior.check))
+        cells = self.counts
+        fitted = np.any((cells.n == n) & (cells.s == s) & (cells.known == UNKNOWN))
+        if isinstance(posterior, BoxPosterior) and not fitted:
+            error = max(error, _SLOW * abs(value - on_grid(posterior.stretched)))
         if error > TOLERANCE:
             value, error = self._on_lines(lambda lines: expected_score(lines, n, s, gap), TOLERANCE, error)
+            error = max(error, _CUT_TAILS / 10)
         return value, max(error, posterior.error * 1e-3, _CUT_TAILS / 100)
 
     def _on_lines(
         self, function: Callable[[list[ThetaLines]], float], tol: float, error: float
     ) -> tuple[float, float]:
-        """A value computed on lines of θ, more and more of them until two agree; and their difference.
+        """A value computed on lines of θ, more and more of them until it settles; and its error.
 
         Only a box can be refined: elsewhere the error is the one given.
         """
@@ -260,7 +266,7 @@ class BayesFit:
                 if not lines:
                     break
                 value, before = function(lines), value
-                error = abs(value - before)
+                error = _SLOW / 3 * abs(value - before)
                 if error < tol:
                     break
         return value, error
@@ -402,22 +408,10 @@ def expected_score(lines: list[ThetaLines], n: int, s: int, gap: bool = False) -
     """
     total = 0.0
     for line in lines:
-        inside, size = line.interval, line.masses.shape[1]
-        coefficients = Series(inside, line.masses).coefficients
-        step = min(0.5, 6 / size)
-        z = np.arange(-36 / (inside.a + 1), 36 / (inside.b + 1), step)
-        weight = step * np.exp((inside.a + 1) * log_expit(z) + (inside.b + 1) * log_expit(-z))
-        polynomials = weight * jacobi_polynomials(size, inside.a, inside.b, expit(z))
-        matters = np.abs(coefficients.sum(axis=0) @ polynomials) > 1e-17
-        mass, z = coefficients @ polynomials[:, matters], z[matters]
-        log_low, log_high = log_expit(z), log_expit(-z)
-        lower, upper = (np.asarray(end, dtype=float)[..., None] for end in (inside.lower, inside.upper))
-        with np.errstate(divide="ignore"):
-            log_theta = np.logaddexp(np.log(lower) + log_high, np.log(upper) + log_low)
-            log_rest = np.logaddexp(np.log1p(-lower) + log_high, np.log1p(-upper) + log_low)
+        logits, mass = line.trapezoid
         evidence = _log_odds((np.array(0.5), line.p, line.q), n, s)
-        along = np.sum(mass * _sigmoid(evidence[:, None] + (log_theta - log_rest)), axis=1)
-        total += float(along @ (1 - line.p - line.q) if gap else along.sum())
+        factor = 1 - line.p - line.q if gap else 1.0
+        total += float(np.sum(factor * np.sum(mass * _sigmoid(evidence[:, None] + logits), axis=1)))
     return total / sum(float(line.masses.sum()) for line in lines)
 
 

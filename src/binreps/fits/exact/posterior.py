@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import expit, log_expit, logsumexp
 
 from binreps.counts import CountTable
-from binreps.fits.exact.density import Density
+from binreps.fits.exact.density import AXES, Density
 from binreps.fits.exact.gauss import Interval, Series, jacobi_polynomials, jacobi_rule
 from binreps.fits.exact.grid import Grid, Marginal
 from binreps.fits.exact.nested import Lines, Support, integrate_nested, slices
@@ -18,9 +19,11 @@ from binreps.model import Float, Prior
 
 TOLERANCE = 1e-8
 _LARGEST_GRID = 250_000  # nodes, when a sharp score asks for more than the moments did
+_MOST_ON_LINES = 800_000  # nodes, when a jump of a score asks for more lines of θ
 
 
-class ThetaLines(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class ThetaLines:
     """Densities of θ along lines of fixed p and q; rows of `masses` are their masses at Gauss nodes."""
 
     interval: Interval  # ends are arrays, one per line
@@ -28,6 +31,27 @@ class ThetaLines(NamedTuple):
     masses: Float
     p: Float
     q: Float
+
+    @cached_property
+    def trapezoid(self) -> tuple[Float, Float]:
+        """logit θ and masses on a trapezoid rule: for functions of logit θ that jump close to θ = 0 or 1.
+
+        It is equally spaced in z, the logit of the position on a line.
+        """
+        inside, size = self.interval, self.masses.shape[1]
+        step = min(0.5, 6 / size)
+        z = np.arange(-30 / (inside.a + 1), 30 / (inside.b + 1), step)
+        low, high = log_expit(z), log_expit(-z)
+        weight = step * np.exp((inside.a + 1) * low + (inside.b + 1) * high)
+        polynomials = weight * jacobi_polynomials(size, inside.a, inside.b, expit(z))
+        coefficients = Series(inside, self.masses).coefficients
+        matters = np.abs(coefficients.sum(axis=0) @ polynomials) > 1e-13 * self.masses.sum()
+        low, high = low[matters], high[matters]
+        lower, upper = (np.asarray(end, dtype=float)[..., None] for end in (inside.lower, inside.upper))
+        with np.errstate(divide="ignore"):
+            log_theta = np.logaddexp(np.log(lower) + high, np.log(upper) + low)
+            log_rest = np.logaddexp(np.log1p(-lower) + high, np.log1p(-upper) + low)
+        return log_theta - log_rest, coefficients @ polynomials[:, matters]
 
 
 class Posterior(Protocol):
@@ -100,6 +124,17 @@ class BoxPosterior:
         sizes = (self.check.sizes[0], int(1.4 * self.grid.sizes[1]), int(1.4 * self.grid.sizes[2]))
         return BoxGrid(self.grid.density, self.grid.box, sizes)
 
+    @cached_property
+    def stretched(self) -> Grid:
+        """A grid whose nodes crowd at the poles of the prior; where something jumps there, it differs."""
+        density, box = self.grid.density, self.grid.box
+        (theta, at_theta), (p, at_p), (q, at_q) = (
+            _stretched_rule(density, i, box[i], int(1.3 * self.grid.sizes[i])) for i in AXES
+        )
+        nodes = (theta[:, None, None], p[None, :, None], q[None, None, :])
+        log_mass = density.log_ratio(*nodes) + at_theta[:, None, None] + at_p[:, None] + at_q
+        return Grid(density, nodes, log_mass)
+
     def theta_lines(self, detail: float = 1.0) -> list[ThetaLines]:
         """One line per pair of nodes (p, q) that matters, with twice the nodes on θ.
 
@@ -108,7 +143,7 @@ class BoxPosterior:
         if detail not in self._lines:
             theta, p, q = self.grid.sizes
             sizes = (2 * theta, int(np.ceil(detail * p)), int(np.ceil(detail * q)))
-            small = np.prod(sizes) <= _LARGEST_GRID
+            small = detail == 1 or np.prod(sizes) <= _MOST_ON_LINES
             self._lines[detail] = _lines_on(self.grid.density, self.grid.box, sizes) if small else []
         return self._lines[detail]
 
@@ -137,21 +172,29 @@ def _lines_on(density: Density, box: Box, sizes: tuple[int, ...]) -> list[ThetaL
     log_mass += at_p[:, None, None] + at_q[:, None]
     masses = np.exp(log_mass - log_mass.max())
     lines = masses.sum(axis=2)
-    i, j = np.nonzero(lines > 1e-16 * lines.sum())
+    i, j = np.nonzero(lines > 1e-13 * lines.sum())
     masses = masses[i, j] / lines.sum()
     return [ThetaLines(inside, np.broadcast_to(theta, masses.shape), masses, p[i], q[j])]
 
 
 def _stretched_rule(density: Density, axis: int, inside: Interval, size: int) -> tuple[Float, Float]:
-    """Nodes and log weights of an error rate, as powers of other nodes where its prior is singular at 0.
+    """Nodes and log weights of a rate, as powers of other nodes where it reaches 0.
 
-    There the mass spreads over many scales, and so do the values at which a score jumps.
+    There, and all the more at a pole of the prior, the mass spreads over many scales, and so do the values at
+    which a score jumps. If only the end 0 matters, x = u^m; with a pole at 1, x / (1 − x) = (u / (1 − u))^m.
     """
-    power = int(np.ceil(1 / (inside.a + 1)))
-    rule = jacobi_rule(size, power * (inside.a + 1) - 1, inside.b)
-    x = inside.lower + inside.length * rule.nodes**power
-    scale = np.log(power) + (inside.a + inside.b + 1) * np.log(inside.length)
-    return x, np.log(rule.weights) + scale + density.log_prior_rest(axis, x, inside)
+    a, b = inside.a, inside.b
+    power = max(int(np.ceil(1 / (min(a, b) + 1))), 2 if inside.lower == 0 else 1)
+    scale = np.log(power) + (a + b + 1) * np.log(inside.length)
+    if b >= 0:
+        rule = jacobi_rule(size, power * (a + 1) - 1, b)
+        unit, weights = rule.nodes**power, np.log(rule.weights) + scale
+    else:
+        rule = jacobi_rule(size, power * (a + 1) - 1, power * (b + 1) - 1)
+        low, high = rule.nodes**power, (1 - rule.nodes) ** power
+        unit, weights = low / (low + high), np.log(rule.weights) + scale - (a + b + 2) * np.log(low + high)
+    x = inside.lower + inside.length * unit
+    return x, weights + density.log_prior_rest(axis, x, inside)
 
 
 class NestedPosterior:

@@ -32,9 +32,10 @@ _LOOKS = 16  # nodes per axis while the box is looked for
 _UNRESOLVED, _RESOLVED = 1.7, 4.6  # nodes that a line occupies, as in the rule for one population
 _MOST_LOOKS = 300_000  # points at which the box is looked for
 _MOST_POINTS = 4_000_000  # of a product of rules, most of which a thin ridge leaves empty
-_MOST_WORK = 120_000_000  # points × inner nodes × cells
+_MOST_WORK = 120_000_000  # points × inner nodes × cells; small grids are always allowed, for any cells
+_SMALL_GRID = 100_000  # points × inner nodes
 _MOST_NODES = 1_500_000  # points × inner nodes, when a sharp score asks for more than the moments did
-_BLOCK = 2048  # points at a time: they stay in the processor's cache
+_BLOCK = 2048  # points at a time
 _THETA, _PANEL = 24, 64  # nodes of an inner line at first, and of a panel of a marginal of θ
 _SETTLED = 1e-10  # log ∫ over θ may change by so much with more nodes
 _AGREED = 1e-8  # two marginals that differ by less mass are the same
@@ -203,12 +204,12 @@ class Points:
         p, q = (_interpolation(new, old) for new, old in zip(self.nodes, seen.points.nodes, strict=True))
         level = (p @ seen.field.reshape(seen.points.sizes) @ q.T).ravel() + self.log_weight
         some = copy.copy(self)
-        some._keep(np.flatnonzero(level > level.max() - _CUT - 8 / seen.power))
+        some._keep(np.flatnonzero(level > level.max() - _CUT - 3 / seen.power))
         return some
 
     def blocks(self) -> Iterator[slice]:
         """The points in blocks."""
-        return (slice(start, start + _BLOCK) for start in range(0, self.p.size, _BLOCK))
+        return _blocks(self.p.size)
 
     def line(self, axis: int, mass: Float) -> Float:
         """Masses of the points added up along the other axis."""
@@ -304,14 +305,19 @@ class SharedGrid:
 
     def theta_masses(self, which: int, inside: Interval) -> Float:
         """The marginal of one population's θ on an interval, as masses at the nodes of its rule."""
-        density, inner, points = self.shared.populations[which].density, self.inner[which], self.points
+        density, log_mass = self.shared.populations[which].density, self.inner[which].log_mass
         theta = inside.nodes(_PANEL)[None]
         weights = inside.log_weights(theta.size) + density.log_prior_rest(0, theta, inside)
         result = np.zeros(theta.size)
-        for block in points.blocks():
-            ratio = density.log_ratio(theta, points.p[block, None], points.q[block, None])
-            result += self.mass[block] @ np.exp(ratio + weights - inner.log_mass[block, None])
+        for some in (self._heavy[b] for b in _blocks(self._heavy.size)):
+            ratio = density.log_ratio(theta, self.points.p[some, None], self.points.q[some, None])
+            result += self.mass[some] @ np.exp(ratio + weights - log_mass[some, None])
         return result
+
+    @cached_property
+    def _heavy(self) -> NDArray[np.int64]:
+        """The points whose mass shows in a marginal."""
+        return np.flatnonzero(self.mass > 1e-17 * self.mass.max())
 
 
 def _sorts(lines: Lines, plain: Density) -> Iterator[tuple[Any, Interval]]:
@@ -409,7 +415,8 @@ class Shared:
         """
         p, q = (int(np.ceil(size * detail)) for size in grid.sizes)
         nodes = grid.points.p.size * detail**2 * theta
-        if nodes > most or nodes * self.cells > _MOST_WORK or p * q > _MOST_POINTS:
+        too_much = nodes * self.cells > _MOST_WORK and nodes > _SMALL_GRID
+        if too_much or nodes > most or p * q > _MOST_POINTS:
             return None
         if (p, q, theta) not in self._grids:
             self._grids[p, q, theta] = SharedGrid(self, (p, q), theta)
@@ -446,22 +453,29 @@ class Shared:
     def draw_errors(self, size: int, rng: np.random.Generator) -> tuple[Float, Float]:
         """Independent draws of p and q: q from its marginal, p given q from an interpolated density."""
         u, wide, (inside_p, inside_q) = rng.random((2, size)), self._wide, self.box
-        q = self.false_negative.quantile(u[1])
+        q = np.asarray(self.false_negative.quantile(u[1]))
         across = Series(inside_q, wide.points.matrix(wide.mass))  # one series in q for each node of p
-        polynomials = jacobi_polynomials(wide.sizes[1], inside_q.a, inside_q.b, inside_q.unit(q))
-        return draw_rows(inside_p, np.maximum(polynomials.T @ across.coefficients.T, 0), u[0]), q
+        p = np.empty(size)
+        for b in _blocks(size):
+            polynomials = jacobi_polynomials(wide.sizes[1], inside_q.a, inside_q.b, inside_q.unit(q[b]))
+            p[b] = draw_rows(inside_p, np.maximum(polynomials.T @ across.coefficients.T, 0), u[0, b])
+        return p, q
 
     def draw_prevalence(self, which: int, p: Float, q: Float, rng: np.random.Generator) -> Float:
         """A draw of one population's θ given each p and q."""
-        one, u, result = self.populations[which], rng.random(p.size), np.empty(p.size)
-        if not p.size:
-            return result
-        lines = one.lines(p, q)
-        log_mass = one.masses(lines, p, q, 2 * self.grid.theta)[1]
-        masses = np.exp(log_mass - log_mass.max(axis=1, keepdims=True))
-        for same, interval in _sorts(lines, self.plain):
-            result[same] = draw_rows(interval, masses[same], u[same])
-        return result
+        one, u, theta = self.populations[which], rng.random(p.size), np.empty(p.size)
+        for b in _blocks(p.size):
+            lines = one.lines(p[b], q[b])
+            log_mass = one.masses(lines, p[b], q[b], 2 * self.grid.theta)[1]
+            masses = np.exp(log_mass - log_mass.max(axis=1, keepdims=True))
+            for same, interval in _sorts(lines, self.plain):
+                theta[b][same] = draw_rows(interval, masses[same], u[b][same])
+        return theta
+
+
+def _blocks(size: int) -> Iterator[slice]:
+    """Slices of so many points that they stay in the processor's cache."""
+    return (slice(start, start + _BLOCK) for start in range(0, size, _BLOCK))
 
 
 def log_steps(inside: Interval, size: int) -> Float:
@@ -573,53 +587,57 @@ class SharedPosterior:
     @cached_property
     def _prevalence(self) -> Marginal:
         """The marginal of θ, from finer and finer points (p, q) until two agree."""
-        panels = self._panels(self.shared.grid)
-        before = self._masses(self.shared.check, panels)
-        grid = self.shared.grid
+        before, grid = self.shared.check, self.shared.grid
         while True:
-            masses = self._masses(grid, panels)
-            change = float(np.sum(np.abs(masses - before)))
+            panels, masses = self._panels(grid)
+            change = float(np.sum(np.abs(masses - self._masses(before, panels))))
             finer = self.shared.finer(grid, 1.5, grid.theta + 2) if change > _AGREED else None
             if finer is None:
                 break
-            panels = self._panels(finer)
-            before, grid = self._masses(grid, panels), finer
-        tails = [series_tail(panel, row[None])[0] for panel, row in zip(panels, masses, strict=True)]
-        self.error = max(self.error, change, float(max(tails)))
+            before, grid = grid, finer
+        self.error = max(self.error, change, float(self._tails(panels, masses).max()))
         return Marginal(list(zip(panels, masses, strict=True)))
 
     def _masses(self, grid: SharedGrid, panels: list[Interval]) -> Float:
         return np.stack([grid.theta_masses(self.which, panel) for panel in panels])
 
-    def _panels(self, grid: SharedGrid) -> list[Interval]:
-        """Intervals of θ that hold its marginal, halved until it is a short series on each."""
-        interval = self.shared.plain.interval
+    def _tails(self, panels: list[Interval], masses: Float) -> Float:
+        """How far the series on each panel is from having died out."""
+        each = [series_tail(panel, row[None]) for panel, row in zip(panels, masses, strict=True)]
+        return np.concatenate(each)
+
+    def _panels(self, grid: SharedGrid) -> tuple[list[Interval], Float]:
+        """Intervals of θ that hold its marginal, halved until it is a short series on each; its masses."""
+        pending = [self._whole(grid)]
+        done: list[tuple[Interval, Float]] = []
+        for generation in range(_HALVINGS + 1):
+            masses = self._masses(grid, pending)
+            rough = self._tails(pending, masses) > max(_TAIL, 0.1 * self.error)
+            rough &= generation < _HALVINGS
+            done += [(pending[i], masses[i]) for i in np.flatnonzero(~rough)]
+            pending = [half for i in np.flatnonzero(rough) for half in self._halves(pending[i])]
+            if not pending:
+                break
+        done.sort(key=lambda pair: float(pair[0].lower))
+        return [panel for panel, _ in done], np.stack([row for _, row in done])
+
+    def _whole(self, grid: SharedGrid) -> Interval:
+        """An interval that holds the marginal of θ."""
         mean, sd = grid.mean[2 + self.which], grid.sd[2 + self.which]
         low, high = snapped(np.maximum([mean - 9 * sd], 0.0), np.array([mean + 9 * sd]), np.ones(1))
         ends = float(low[0]), float(high[0])
         for _ in range(40):
-            whole = interval(0, *ends)
-            following = trimmed(whole, grid.theta_masses(self.which, whole), 1.0)
+            whole = self.shared.plain.interval(0, *ends)
+            following = trimmed(whole, self.shared.check.theta_masses(self.which, whole), 1.0)
             if following == ends:
                 break
             ends = following
-        pending, panels = [whole], []
-        for generation in range(_HALVINGS + 1):
-            masses = self._masses(grid, pending)
-            rough = [
-                generation < _HALVINGS and series_tail(panel, row[None])[0] > max(_TAIL, 0.1 * self.error)
-                for panel, row in zip(pending, masses, strict=True)
-            ]
-            panels += [panel for panel, again in zip(pending, rough, strict=True) if not again]
-            pending = [
-                half
-                for panel, again in zip(pending, rough, strict=True)
-                if again
-                for half in _halves(interval, panel)
-            ]
-            if not pending:
-                break
-        return sorted(panels, key=lambda panel: float(panel.lower))
+        return whole
+
+    def _halves(self, panel: Interval) -> tuple[Interval, Interval]:
+        """A panel cut in the middle."""
+        middle, interval = float(panel.lower + panel.upper) / 2, self.shared.plain.interval
+        return interval(0, panel.lower, middle), interval(0, middle, panel.upper)
 
     def theta_lines(self, detail: float = 1.0) -> list[ThetaLines]:
         """The posterior as lines of θ.
@@ -636,9 +654,3 @@ class SharedPosterior:
         """By inverse distribution functions: q, p given q (interpolated), θ given both (evaluated)."""
         p, q = self.shared.draw_errors(size, rng)
         return np.stack([self.shared.draw_prevalence(self.which, p, q, rng), p, q])
-
-
-def _halves(interval: Any, panel: Interval) -> tuple[Interval, Interval]:
-    """A panel of θ cut in the middle."""
-    middle = float(panel.lower + panel.upper) / 2
-    return interval(0, panel.lower, middle), interval(0, middle, panel.upper)

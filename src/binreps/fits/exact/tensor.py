@@ -59,12 +59,18 @@ class BoxGrid(Grid):
             return np.asarray(np.log(self.line(axis)) - inside.log_weights(self.sizes[axis]) + ends)
 
     def occupied(self, axis: int) -> float:
-        """How many nodes a typical line along the axis occupies: 1 / mean of Σ mass² / (Σ mass)²."""
-        lines = self.mass.sum(axis=axis)
+        """How many nodes a typical line along the axis occupies: 1 / mean of Σ g² / (Σ g)².
+
+        g is the mass; beside a singular end it is the mass over the weight, most of which is on one node.
+        """
+        lines, values, inside = self.mass.sum(axis=axis), self.mass, self.box[axis]
+        if min(inside.a, inside.b) < 0:
+            weights = np.exp(inside.log_weights(self.sizes[axis]))
+            values = values / (weights / weights.max()).reshape(_along(axis))
         others = "abc".replace("abc"[axis], "")
-        squares = np.einsum(f"abc,abc->{others}", self.mass, self.mass)
+        squares = np.einsum(f"abc,abc->{others}", values, values)
         with np.errstate(invalid="ignore", divide="ignore"):
-            return 1 / float(np.nansum(squares / lines))
+            return 1 / float(np.nansum(lines * squares / values.sum(axis=axis) ** 2))
 
     def resized(self, factor: float) -> BoxGrid:
         """The same box with more or fewer nodes."""
