@@ -716,8 +716,8 @@ def test_the_error_bounds_the_true_error() -> None:
 
     That is: 1–8 cells, up to 16 individuals each, up to 12 replicates, statuses unknown, half known or known;
     shapes of the priors from 0.1 to 1000. For scores (of a fitted cell) and predictions (of up to 100
-    replicates) likewise. Run once over 2,000 cases: none of `.error`, none of `score_error` and six of
-    `predict_error` were too small.
+    replicates) likewise. Run once over 2,000 other cases, 2 of `.error`, none of `.score_error` and 10 of
+    `.predict_error` were too small, and the largest true error was 1.04e-8.
     """
     honest: dict[str, list[bool]] = {"error": [], "score": [], "predict": []}
     for seed in range(1000, 1200):
