@@ -28,6 +28,7 @@ from binreps.fits.simple import (
 )
 from binreps.model import Prior, Rates, likelihood_score, log_likelihood
 from binreps.read.files import read_counts
+from binreps.read.groups import count_tables
 from binreps.read.tally import count_table
 from binreps.show.attach import attach, score_file
 from binreps.show.by import fit_by
@@ -63,6 +64,7 @@ __all__ = [
     "classify",
     "correct_prevalence",
     "count_table",
+    "count_tables",
     "cross_validate",
     "decision_table",
     "decision_words",

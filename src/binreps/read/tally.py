@@ -39,11 +39,11 @@ MISSING = ("", "na", "n/a", "nan", "null", "<na>")
 
 # Columns of the working tables; the prefix keeps them apart from the user's.
 N, S = "__binreps_n", "__binreps_s"  # replicates and positives, of a row or of an individual
-_NEGATIVES, _BAD = "__binreps_negatives", "__binreps_bad"  # results that are negative; that are neither
+NEGATIVES, BAD = "__binreps_negatives", "__binreps_bad"  # results that are negative; that are neither
 ORDER = "__binreps_order"  # number of the row, where rows have an order
-_WEIGHT, _ROWS, _LOST = "__binreps_weight", "__binreps_rows", "__binreps_lost"
-_KNOWN, _K, _K1, _K0 = (f"__binreps_known{end}" for end in ("", "_given", "_positive", "_negative"))
-_CLASH, _UNREADABLE = 2, 3  # codes of _KNOWN besides 0, 1 and UNKNOWN
+WEIGHT, ROWS, LOST = "__binreps_weight", "__binreps_rows", "__binreps_lost"
+KNOWN, _K, _K1, _K0 = (f"__binreps_known{end}" for end in ("", "_given", "_positive", "_negative"))
+CLASH, UNREADABLE = 2, 3  # codes of KNOWN besides 0, 1 and UNKNOWN
 
 _TEXT = (nw.String, nw.Categorical, nw.Enum)
 _COUNT = r"^[0-9]{1,16}(?:[.,]0*)?$"  # a count written as text, also by software that writes 3 as 3.0 or 3,0
@@ -155,9 +155,7 @@ def count_table(
         positive=positive,
         negative=negative,
     )
-    if rater is not None:
-        message = f"the model gives every rater the same error rates, so column {rater!r} is not used"
-        warn(message)
+    warn_of_rater(roles)
     return tally(*prepare(frame, roles)).counts
 
 
@@ -241,19 +239,19 @@ class Tally:
 def tally(frame: Frame, roles: Roles) -> Tally:
     """Make the one pass over a prepared frame and check what it brings back."""
     people = individuals(frame, roles)
-    cells = _lists(_cells(people, roles))
-    if any(cells[_BAD]):
-        raise _explain(frame, roles)
-    known = cells.get(_KNOWN, [UNKNOWN] * len(cells[N]))
+    cells = _lists(cells_of(people, roles))
+    if any(cells[BAD]):
+        raise explain(frame, roles)
+    known = cells.get(KNOWN, [UNKNOWN] * len(cells[N]))
     if max(known, default=UNKNOWN) > 1:
         raise _explain_known(frame, people, roles, max(known))
-    weight, lost = cells[_WEIGHT], cells.get(_LOST, [])
+    weight, lost = cells[WEIGHT], cells.get(LOST, [])
     if any(lost):
         weight = [w - gone for w, gone in zip(weight, lost, strict=True)]
-        _warn_of_lost_rows(frame, roles)
+        warn_of_lost_rows(frame, roles)
     counts = CountTable(cells[N], cells[S], weight, np.array(known, np.int8))
     pairs = sorted(set(zip(cells[N], cells[S], strict=True)))
-    return Tally(counts, pairs, repeated=sum(cells.get(_ROWS, ())) > sum(cells[_WEIGHT]))
+    return Tally(counts, pairs, repeated=sum(cells.get(ROWS, ())) > sum(cells[WEIGHT]))
 
 
 def prepare(frame: Any, roles: Roles) -> tuple[Frame, Roles]:
@@ -262,7 +260,7 @@ def prepare(frame: Any, roles: Roles) -> tuple[Frame, Roles]:
     have = table.collect_schema().names()
     for name in roles.used:
         if name not in have:
-            raise DataError(f"there is no column {name!r}; the columns are {_listed(have)}")
+            raise DataError(f"there is no column {name!r}; the columns are {listed(have)}")
     table = _without_objects(table, roles)
     _check_types(table, roles)
     if roles.positive is not None and roles.negative is None:
@@ -303,7 +301,7 @@ def _check_types(table: Frame, roles: Roles) -> None:
             raise _not_results(name, _first_values(table, name))
     for name in filter(None, (roles.n, roles.s, roles.weight)):
         if not schema[name].is_numeric() and schema[name] not in _TEXT:
-            found = _listed(_first_values(table, name))
+            found = listed(_first_values(table, name))
             raise DataError(f"column {name!r} must hold whole numbers ≥ 0, got {found}")
     if roles.positive is not None:
         _check_labels(roles, [schema[name] for name in roles.results])
@@ -330,7 +328,7 @@ def _other_label(table: Frame, roles: Roles) -> Any:
         others |= set(_column(rest.head(_SHOWN), name))
     if len(others) > 1:
         advice = "recode the others, or leave them empty if they are no results"
-        found = _listed(sorted(others, key=str))
+        found = listed(sorted(others, key=str))
         raise DataError(f"besides {roles.positive!r} there must be one label only, got {found}; {advice}")
     return next(iter(others), None)
 
@@ -414,13 +412,13 @@ def individuals(frame: Frame, roles: Roles) -> Frame:
     rows = frame.select(*roles.individual, **counts)
     if not roles.individual:
         return rows
-    return rows.group_by(*roles.individual).agg(nw.col(*counts).sum(), nw.len().alias(_ROWS))
+    return rows.group_by(*roles.individual).agg(nw.col(*counts).sum(), nw.len().alias(ROWS))
 
 
 def _long_individuals(frame: Frame, roles: Roles) -> Frame:
     """Count the results of each individual."""
     schema, (result,) = frame.collect_schema(), roles.results
-    parts = {(N, S, _NEGATIVES): _reading(result, schema[result], roles.positive, roles.negative)}
+    parts = {(N, S, NEGATIVES): _reading(result, schema[result], roles.positive, roles.negative)}
     if roles.known is not None:
         parts[_K, _K1, _K0] = _reading(roles.known, schema[roles.known])
     mark, total = _marks(frame)
@@ -464,7 +462,7 @@ def row_counts(frame: Frame, roles: Roles) -> dict[str, nw.Expr]:
 def _wide_counts(roles: Roles, schema: nw.Schema) -> dict[str, nw.Expr]:
     """Given, positive and negative results across the columns of a row."""
     readings = [_reading(name, schema[name], roles.positive, roles.negative) for name in roles.results]
-    parts = {N: "given", S: "positive", _NEGATIVES: "negative"}
+    parts = {N: "given", S: "positive", NEGATIVES: "negative"}
     return {
         name: nw.sum_horizontal(*(_as_number(getattr(reading, part)) for reading in readings))
         for name, part in parts.items()
@@ -475,9 +473,9 @@ def _given_counts(roles: Roles, schema: nw.Schema) -> dict[str, nw.Expr]:
     """Counts as they stand; a row that breaks a rule becomes one result that is neither."""
     good = _good_counts(roles, schema)
     n, s = _count(roles.n, schema), _count(roles.s, schema)
-    values = {N: (n, 1), S: (s, 0), _NEGATIVES: (n - s, 0)}
+    values = {N: (n, 1), S: (s, 0), NEGATIVES: (n - s, 0)}
     if roles.weight is not None:
-        values[_WEIGHT] = _count(roles.weight, schema), 0
+        values[WEIGHT] = _count(roles.weight, schema), 0
     return {
         name: nw.when(good).then(value).otherwise(nw.lit(instead)).cast(nw.Int64)
         for name, (value, instead) in values.items()
@@ -512,25 +510,25 @@ def _as_number(condition: nw.Expr) -> nw.Expr:
     return nw.when(condition).then(nw.lit(1)).otherwise(nw.lit(0))
 
 
-def _cells(people: Frame, roles: Roles) -> Frame:
-    """Individuals per (n, s), and the totals that tell whether something was wrong."""
+def cells_of(people: Frame, roles: Roles, by: Sequence[str] = ()) -> Frame:
+    """Individuals per (n, s), within groups if any, and the totals that tell whether something was wrong."""
     have = people.collect_schema().names()
     mark, total = _marks(people)
-    n, s, negatives = (nw.col(name).cast(nw.Int64) for name in (N, S, _NEGATIVES))
-    columns, totals = {N: n, S: s, _BAD: n - s - negatives}, [nw.col(_BAD).sum()]
+    n, s, negatives = (nw.col(name).cast(nw.Int64) for name in (N, S, NEGATIVES))
+    columns, totals = {N: n, S: s, BAD: n - s - negatives}, [nw.col(BAD).sum()]
     if roles.known is not None:
-        columns[_KNOWN] = _known_code()
+        columns[KNOWN] = _known_code()
     if roles.individual:
-        columns[_LOST] = mark(without_individual(roles))
-        totals.append(total(_LOST))
-    for name in (_WEIGHT, _ROWS):
+        columns[LOST] = mark(without_individual(roles))
+        totals.append(total(LOST))
+    for name in (WEIGHT, ROWS):
         if name in have:
             columns[name] = nw.col(name)
             totals.append(nw.col(name).sum())
-    if _WEIGHT not in have:
-        totals.append(nw.len().alias(_WEIGHT))
-    keys = [name for name in (N, S, _KNOWN) if name in columns]
-    return people.select(**columns).group_by(*keys).agg(*totals)
+    if WEIGHT not in have:
+        totals.append(nw.len().alias(WEIGHT))
+    keys = [name for name in (N, S, KNOWN) if name in columns]
+    return people.select(*by, **columns).group_by(*by, *keys).agg(*totals)
 
 
 def _known_code() -> nw.Expr:
@@ -538,8 +536,8 @@ def _known_code() -> nw.Expr:
     given, positive, negative = (nw.col(name).cast(nw.Int64) for name in (_K, _K1, _K0))
     status = nw.when(negative > 0).then(nw.lit(0)).otherwise(nw.lit(UNKNOWN))
     status = nw.when(positive > 0).then(nw.lit(1)).otherwise(status)
-    status = nw.when((positive > 0) & (negative > 0)).then(nw.lit(_CLASH)).otherwise(status)
-    return nw.when(given != positive + negative).then(nw.lit(_UNREADABLE)).otherwise(status)
+    status = nw.when((positive > 0) & (negative > 0)).then(nw.lit(CLASH)).otherwise(status)
+    return nw.when(given != positive + negative).then(nw.lit(UNREADABLE)).otherwise(status)
 
 
 def without_individual(roles: Roles) -> nw.Expr:
@@ -564,12 +562,18 @@ def _column(frame: Frame, name: str) -> list[Any]:
     return values
 
 
-def _warn_of_lost_rows(frame: Frame, roles: Roles) -> None:
+def warn_of_lost_rows(frame: Frame, roles: Roles) -> None:
     """Say how many rows have no individual."""
-    rows = _column(frame.filter(without_individual(roles)).select(nw.len().alias(_ROWS)), _ROWS)[0]
+    rows = _column(frame.filter(without_individual(roles)).select(nw.len().alias(ROWS)), ROWS)[0]
     where = " and ".join(repr(name) for name in roles.individual)
     message = f"{rows:,} row{'s' * (rows != 1)} without an individual in column {where} dropped"
     warn(message)
+
+
+def warn_of_rater(roles: Roles) -> None:
+    """Say that a column of raters is not used."""
+    if roles.rater is not None:
+        warn(f"the model gives every rater the same error rates, so column {roles.rater!r} is not used")
 
 
 def warn(message: str) -> None:
@@ -580,7 +584,7 @@ def warn(message: str) -> None:
     warnings.warn(message, BinrepsWarning, stacklevel=level)
 
 
-def _explain(frame: Frame, roles: Roles) -> DataError:
+def explain(frame: Frame, roles: Roles) -> DataError:
     """The error for results or counts that cannot be, with the first of them."""
     schema = frame.collect_schema()
     if roles.results:
@@ -621,28 +625,28 @@ def _not_results(name: str, values: list[Any], labels: tuple[Any, Any] | None = 
     """The sentence for values that are no results."""
     if labels is not None:
         rule = f"{labels[0]!r}, {labels[1]!r} or missing"
-        return DataError(f"column {name!r} must hold {rule}, got {_listed(values)}")
+        return DataError(f"column {name!r} must hold {rule}, got {listed(values)}")
     rule = "0/1, true/false, positive/negative, yes/no, +/− or missing"
     return DataError(
-        f"column {name!r} must hold {rule}, got {_listed(values)}; name other labels with positive=…"
+        f"column {name!r} must hold {rule}, got {listed(values)}; name other labels with positive=…"
     )
 
 
 def _explain_known(frame: Frame, people: Frame, roles: Roles, code: int) -> DataError:
     """The error for statuses that cannot be read, or that differ within an individual."""
     name = str(roles.known)
-    if code == _UNREADABLE:
+    if code == UNREADABLE:
         rule = "0/1, true/false, positive/negative, yes/no, +/− or missing"
         reading = _reading(name, frame.collect_schema()[name])
         wrong = frame.filter(reading.given & ~reading.positive & ~reading.negative)
-        return DataError(f"column {name!r} must hold {rule}, got {_listed(_first_values(wrong, name))}")
-    clashes = people.with_columns(_known_code().alias(_KNOWN)).filter(nw.col(_KNOWN) == _CLASH)
+        return DataError(f"column {name!r} must hold {rule}, got {listed(_first_values(wrong, name))}")
+    clashes = people.with_columns(_known_code().alias(KNOWN)).filter(nw.col(KNOWN) == CLASH)
     rows = collected(clashes.select(*roles.individual).head(1)).rows()
     who = ", ".join(_shown(value) for value in rows[0])
     return DataError(f"column {name!r} must give one status per individual, got both for individual {who}")
 
 
-def _listed(values: Sequence[Any]) -> str:
+def listed(values: Sequence[Any]) -> str:
     """Values as a reader can recognise them."""
     return ", ".join(_shown(value) for value in values) or "nothing"
 
