@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import duckdb
+import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -18,6 +19,7 @@ from binreps.counts import CountTable
 from binreps.decide.loss import Loss, decision_words
 from binreps.errors import BinrepsWarning, DataError, OptionError
 from binreps.fits.bayes import fit_bayes
+from binreps.fits.populations import PopulationsFit, fit_populations
 from binreps.fits.simple import fit_average
 from binreps.model import Rates, likelihood_score
 from binreps.read.tally import count_table
@@ -307,3 +309,52 @@ def test_rows_without_an_individual_are_mentioned_and_a_rater_is_not_again() -> 
 def test_options_out_of_range_are_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(OptionError, match=sentence):
         attach(pa.table({"who": [1], "test": [1]}), FIT, loss=LOSS, **options)
+
+
+POPULATIONS = {
+    "site": ["a", "a", "b", "b", "b", None],
+    "who": [1, 1, 1, 1, 2, 3],
+    "test": [1, 1, 1, 0, 0, 1],
+}
+
+
+@pytest.fixture(scope="module")
+def populations() -> PopulationsFit:
+    return fit_populations(
+        {"a": CountTable([3, 3], [0, 3], [10, 40]), "b": CountTable([3, 3], [0, 3], [90, 10])}
+    )
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [pd.DataFrame, pl.DataFrame, pl.LazyFrame, pa.table, lambda c: duckdb.connect().from_arrow(pa.table(c))],
+)
+def test_each_population_has_its_own_scores(engine: Any, populations: PopulationsFit) -> None:
+    columns = {"individual": "who", "result": "test", "new": True, "population": "site"}
+    with pytest.warns(BinrepsWarning, match="1 row without an individual in column 'site' and 'who' dropped"):
+        answers = attach(engine(POPULATIONS), populations, loss=Loss(), **columns)
+    rows = sorted(nw.from_native(answers).lazy().collect(backend="pyarrow").rows())
+    assert [row[:4] for row in rows] == [("a", 1, 2, 2), ("b", 1, 2, 1), ("b", 2, 1, 0)]
+    for site, _, n, s, score, lower, upper, _ in rows:
+        assert score == populations[site].predict(n, s)
+        assert (lower, upper) == populations[site].predict_interval(n, s)
+
+
+def test_rows_of_counts_find_their_population(populations: PopulationsFit) -> None:
+    frame = pl.DataFrame({"site": ["b", "a", "b"], "n": [3, 3, 2], "s": [1, 1, 2]})
+    answers = attach(frame, populations, loss=Loss(), new=True, population="site", n="n", s="s")
+    assert answers.select("site", "n", "s").equals(frame)
+    expected = [populations[site].predict(n, s) for site, n, s in frame.rows()]
+    assert answers["score"].to_list() == expected
+
+
+def test_a_population_that_the_fit_does_not_have_is_refused(populations: PopulationsFit) -> None:
+    frame = pl.DataFrame({"site": ["c"], "n": [3], "s": [1]})
+    with pytest.raises(DataError, match="column 'site' has a population 'c' that the fit does not have"):
+        attach(frame, populations, loss=Loss(), new=True, population="site", n="n", s="s")
+    with pytest.raises(OptionError, match=r"goes with a fit of several populations; got population=None"):
+        attach(frame, populations, loss=Loss(), n="n", s="s")
+    with pytest.raises(OptionError, match=r"got population='site' and a fit by average"):
+        attach(frame, fit_average(CountTable([3], [1])), loss=Loss(), population="site", n="n", s="s")
+    with pytest.raises(DataError, match="must hold text or whole numbers"):
+        attach(frame.with_columns(site=0.5), populations, loss=Loss(), population="site", n="n", s="s")

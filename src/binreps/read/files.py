@@ -41,6 +41,8 @@ _FORMATS = {
 _EXPORT = "in the spreadsheet program choose File → Save As → CSV UTF-8, and use that file"
 _SEPARATORS = (",", ";", "\t", "|")
 _HEAD_BYTES, _HEAD_LINES = 2**16, 30  # where a header must be found
+_FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"  # how text starts that a spreadsheet may run
+_SIGNED = r"^[+\-]([0-9]*[.,]?[0-9]*([eE][+\-]?[0-9]+)?)$"  # numbers, and the results + and −
 _FEW_BYTES, _FEW_ROWS = 100 * 2**20, 10**6  # of input up to which rows are sorted back into their order
 
 
@@ -78,6 +80,13 @@ def read_counts(
     roles = Roles.of(**columns)
     with open_files(path, roles.used, memory=memory) as relation:
         return count_table(relation, **columns)
+
+
+def peek(path: PathLike | Sequence[PathLike], rows: int = 1000) -> dict[str, list[Any]]:
+    """The columns of a file, or of several, with their first values: what columns are guessed from."""
+    with open_files(path, []) as relation:
+        values = relation.limit(rows).fetchall()
+        return {name: [row[i] for row in values] for i, name in enumerate(relation.columns)}
 
 
 @contextmanager
@@ -230,6 +239,11 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
+def sql_literal(value: object) -> str:
+    """A value in DuckDB's SQL, to be cast."""
+    return "NULL" if value is None else "'" + str(value).replace("'", "''") + "'"
+
+
 def _read_alike(
     connection: duckdb.DuckDBPyConnection, files: Sequence[Path], dialect: _Dialect
 ) -> duckdb.DuckDBPyRelation:
@@ -252,6 +266,9 @@ def _read_alike(
 def _dialect(file: Path, wanted: Sequence[str]) -> _Dialect:
     """Find the header, the first line with all the wanted names, and the separator that shows it."""
     lines, zipped = _head(file)
+    if not wanted:
+        separator, skip, fields = _likely_header(lines)
+        return _Dialect(separator, skip, _unique(file, fields, wanted), zipped)
     for separator in _SEPARATORS:
         for skip, line in enumerate(lines):
             fields = [field.strip() for field in next(csv.reader([line], delimiter=separator), [])]
@@ -262,6 +279,21 @@ def _dialect(file: Path, wanted: Sequence[str]) -> _Dialect:
     columns = ", ".join(repr(field.strip()) for field in next(csv.reader([header], delimiter=guess), []))
     missing = " and ".join(repr(name) for name in wanted if name not in header) or repr(wanted[0])
     raise DataError(f"{file} has no header with a column {missing}; its first line has {columns}")
+
+
+def _likely_header(lines: Sequence[str]) -> tuple[str, int, list[str]]:
+    """The separator that gives most fields, and the first line with as many, most of them filled."""
+    best: tuple[str, int, list[str]] = (",", 0, [])
+    for separator in _SEPARATORS:
+        rows = [[field.strip() for field in row] for row in csv.reader(lines, delimiter=separator)]
+        widths = [len(row) for row in rows if any(row)]
+        usual = max(widths, key=widths.count, default=0)
+        skip = next(
+            (i for i, row in enumerate(rows) if len(row) == usual < 2 * len(list(filter(None, row)))), 0
+        )
+        if rows and usual > len(best[2]):
+            best = separator, skip, rows[skip]
+    return best
 
 
 def _head(file: Path) -> tuple[list[str], bool]:
@@ -414,9 +446,32 @@ def write_file(relation: duckdb.DuckDBPyRelation, target: PathLike) -> None:
             relation.write_parquet(str(part))
         else:
             separator = "\t" if _ending(Path(target)) in ("tsv", "tab") else ","
-            relation.write_csv(
+            _spreadsheet_safe(relation).write_csv(
                 str(part), sep=separator, header=True, compression="gzip" if zipped else "none"
             )
+
+
+def _spreadsheet_safe(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+    """Text that a spreadsheet would take for a formula gets an apostrophe before it; numbers stay."""
+    parts = []
+    for name, kind in zip(relation.columns, relation.types, strict=True):
+        column = value = quoted(name)
+        if str(kind) == "VARCHAR":
+            formula = f"regexp_matches({column}, '{_FORMULA}') AND NOT regexp_matches({column}, '{_SIGNED}')"
+            value = f"CASE WHEN {formula} THEN chr(39) || {column} ELSE {column} END"
+        parts.append(f"{value} AS {quoted(safe_text(name))}")
+    return relation.project(", ".join(parts))
+
+
+def safe_text(text: str) -> str:
+    """A text that no spreadsheet takes for a formula.
+
+    Examples
+    --------
+    >>> [safe_text(text) for text in ("=1+1", "-1", "+", "P-7", "@x")]
+    ["'=1+1", '-1', '+', 'P-7', "'@x"]
+    """
+    return f"'{text}" if re.match(_FORMULA, text) and not re.match(_SIGNED, text) else text
 
 
 def check_target(target: PathLike, sources: Iterable[Path] = ()) -> None:

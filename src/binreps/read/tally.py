@@ -45,7 +45,7 @@ WEIGHT, ROWS, LOST = "__binreps_weight", "__binreps_rows", "__binreps_lost"
 KNOWN, _K, _K1, _K0 = (f"__binreps_known{end}" for end in ("", "_given", "_positive", "_negative"))
 CLASH, UNREADABLE = 2, 3  # codes of KNOWN besides 0, 1 and UNKNOWN
 
-_TEXT = (nw.String, nw.Categorical, nw.Enum)
+TEXT = (nw.String, nw.Categorical, nw.Enum)
 _COUNT = r"^[0-9]{1,16}(?:[.,]0*)?$"  # a count written as text, also by software that writes 3 as 3.0 or 3,0
 
 _SHOWN = 3  # offending values in a message
@@ -300,7 +300,7 @@ def _check_types(table: Frame, roles: Roles) -> None:
         if dtype.is_temporal() or dtype.is_nested() or dtype in (nw.Binary, nw.Time):
             raise _not_results(name, _first_values(table, name))
     for name in filter(None, (roles.n, roles.s, roles.weight)):
-        if not schema[name].is_numeric() and schema[name] not in _TEXT:
+        if not schema[name].is_numeric() and schema[name] not in TEXT:
             found = listed(_first_values(table, name))
             raise DataError(f"column {name!r} must hold whole numbers ≥ 0, got {found}")
     if roles.positive is not None:

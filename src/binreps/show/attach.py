@@ -8,26 +8,31 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Unpack
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
-from binreps.counts import CountTable
+from binreps.counts import CountTable, is_null
 from binreps.decide.loss import Loss, decision_words
 from binreps.errors import DataError, OptionError
 from binreps.fits.base import Fit
+from binreps.fits.populations import PopulationsFit
 from binreps.options import check_level
-from binreps.read.files import PathLike, check_target, find_files, open_files, quoted, write_file
+from binreps.read.files import PathLike, check_target, find_files, open_files, quoted, sql_literal, write_file
+from binreps.read.groups import group_names
 from binreps.read.tally import (
     ORDER,
+    TEXT,
     Columns,
     Frame,
     N,
     Roles,
     S,
     Tally,
+    collected,
     individuals,
     open_frame,
     prepare,
@@ -40,7 +45,7 @@ from binreps.read.tally import (
 ADDED = ("n", "s", "score", "lower", "upper", "decision")
 """The columns that `attach` adds, in this order."""
 
-_KEY = "__binreps_key"
+_KEY, _POPULATION = "__binreps_key", "__binreps_population"
 _LARGEST_N = 2**31  # above, the key would not fit into 64 bits
 
 _TYPES: dict[str, Any] = {"n": nw.Int64, "s": nw.Int64, "decision": nw.String}  # the others are Float64
@@ -48,9 +53,10 @@ _TYPES: dict[str, Any] = {"n": nw.Int64, "s": nw.Int64, "decision": nw.String}  
 
 def attach(
     frame: Any,
-    fit: Fit,
+    fit: Fit | PopulationsFit,
     *,
     loss: Loss,
+    population: str | None = None,
     per: Literal["individual", "replicate"] = "individual",
     new: bool = False,
     level: float = 0.9,
@@ -71,6 +77,9 @@ def attach(
     fit : any fit
     loss : Loss
         What errors cost: it turns scores into decisions.
+    population : str, optional
+        Column, of text or whole numbers, that says which population a row belongs to: for a fit of several
+        populations, and only then. The same individual in two populations is two individuals.
     per : {"individual", "replicate"}
         What a row of the answer is, for a long table.
     new : bool
@@ -109,16 +118,44 @@ def attach(
     original = open_frame(frame)
     eager = isinstance(original, nw.DataFrame)
     table, roles = prepare(original.with_row_index(ORDER) if eager else original, roles)
+    table, roles = _with_population(table, roles, fit, population)
     counted = tally(table, roles)
     if not new:
         _warn_of_strangers(counted.counts, fit)
     form = _form(roles, counted, per)
     added = _added_names(original, roles, form, prefix)
-    scores = _score_pairs(counted.pairs, fit, loss, new=new, level=level)
+    scores = _scores(counted.pairs, fit, loss, new=new, level=level)
     lookup = _lookup(original, scores, added)
     joined = _joined(table, roles, lookup, form)
     finish = _in_order if eager else _lazily
     return finish(original, joined, roles, list(added.values()), form).to_native()
+
+
+def _with_population(
+    table: Frame, roles: Roles, fit: Fit | PopulationsFit, population: str | None
+) -> tuple[Frame, Roles]:
+    """The table with its populations as text, all of which the fit has; they are part of who someone is."""
+    if isinstance(fit, PopulationsFit) != (population is not None):
+        rule = "population, the column that says which, goes with a fit of several populations"
+        raise OptionError(f"{rule}; got population={population!r} and a fit by {fit.method}")
+    if population is None:
+        return table, roles
+    (name,) = group_names(table, population, roles)
+    if not (table.collect_schema()[name].is_integer() or table.collect_schema()[name] in TEXT):
+        raise DataError(f"column {name!r} must hold text or whole numbers, as it names populations")
+    table = table.with_columns(nw.col(name).cast(nw.String).alias(_POPULATION))
+    found = collected(table.select(_POPULATION).unique())[_POPULATION].to_list()
+    strangers = sorted({text for text in found if not is_null(text)} - set(_by_text(fit)))
+    if strangers:
+        raise DataError(f"column {name!r} has a population {strangers[0]!r} that the fit does not have")
+    if not roles.individual and roles.long is False:
+        return table, roles
+    return table, replace(roles, individual=(name, *roles.individual))
+
+
+def _by_text(fit: Any) -> dict[str, Fit]:
+    """The fit of each population by its name as text."""
+    return {str(name): fit[name] for name in fit}
 
 
 _Form = Literal["rows", "individuals", "rows by individual"]
@@ -131,9 +168,10 @@ def _form(roles: Roles, counted: Tally, per: str) -> _Form:
     return "rows by individual" if roles.long or counted.repeated else "rows"
 
 
-def _warn_of_strangers(counts: CountTable, fit: Fit) -> None:
+def _warn_of_strangers(counts: CountTable, fit: Fit | PopulationsFit) -> None:
     """Say so if the table cannot be part of the data of the fit."""
-    fitted = _weights(fit.counts)
+    everyone = sum(fit.counts.values(), CountTable([], [])) if isinstance(fit, PopulationsFit) else fit.counts
+    fitted = _weights(everyone)
     if any(weight > fitted.get(cell, 0) for cell, weight in _weights(counts).items()):
         advice = "give new=True to predict individuals that are new"
         message = f"the table holds individuals that the fit has not seen, scored as if it had; {advice}"
@@ -158,6 +196,20 @@ def _added_names(original: Frame, roles: Roles, form: _Form, prefix: str) -> dic
         advice = "give a prefix for the added ones, such as prefix='answer_'"
         raise DataError(f"the table already has a column {taken[0]!r}; {advice}")
     return added
+
+
+def _scores(
+    pairs: Sequence[tuple[int, int]], fit: Any, loss: Loss, *, new: bool, level: float
+) -> dict[str, list[Any]]:
+    """The columns of `ADDED` for every (n, s), and for every population where there are several."""
+    if not isinstance(fit, PopulationsFit):
+        return _score_pairs(pairs, fit, loss, new=new, level=level)
+    columns: dict[str, list[Any]] = {_POPULATION: []}
+    for name, one in _by_text(fit).items():
+        for what, values in _score_pairs(pairs, one, loss, new=new, level=level).items():
+            columns.setdefault(what, []).extend(values)
+        columns[_POPULATION] += [name] * len(pairs)
+    return columns
 
 
 def _score_pairs(
@@ -191,6 +243,8 @@ def _lookup(original: Frame, scores: dict[str, list[Any]], added: dict[str, str]
     columns = {_KEY: [_key(n, s) for n, s in zip(scores["n"], scores["s"], strict=True)]}
     columns |= {name: scores[what] for what, name in added.items()}
     types = {_KEY: nw.Int64} | {name: _TYPES.get(what, nw.Float64) for what, name in added.items()}
+    if _POPULATION in scores:
+        columns[_POPULATION], types[_POPULATION] = scores[_POPULATION], nw.String
     engine, native = original.implementation, original.to_native()
     if isinstance(original, nw.DataFrame):
         return _small_table(columns, types, engine)
@@ -215,7 +269,7 @@ def _duckdb_table(relation: Any, columns: dict[str, list[Any]], types: dict[str,
     sql = {nw.Int64: "BIGINT", nw.Float64: "DOUBLE", nw.String: "VARCHAR"}
     parts = []
     for name, values in columns.items():
-        literals = ", ".join("NULL" if value is None else f"'{value}'" for value in values)
+        literals = ", ".join(sql_literal(value) for value in values)
         parts.append(f"unnest([{literals}]::{sql[types[name]]}[]) AS {quoted(name)}")
     one_row = relation.limit(0).aggregate("count(*) AS one")
     return one_row.project(", ".join(parts))
@@ -245,14 +299,19 @@ def _spark_literal(value: object, kind: str) -> str:
 
 def _joined(table: Frame, roles: Roles, lookup: Frame, form: _Form) -> Frame:
     """The table with the lookup's columns."""
+    columns = lookup.collect_schema().names()
+    keys = [name for name in (_KEY, _POPULATION) if name in columns]
     if form == "rows":
-        return table.with_columns(_row_key(table, roles)).join(lookup, on=_KEY, how="left")
+        return table.with_columns(_row_key(table, roles)).join(lookup, on=keys, how="left")
     people = individuals(table, roles).filter(~without_individual(roles))
     n, s = (nw.col(name).cast(nw.Int64) for name in (N, S))
-    people = people.with_columns(_key(n, s).alias(_KEY)).join(lookup, on=_KEY, how="left")
+    people = people.with_columns(_key(n, s).alias(_KEY))
+    if _POPULATION in keys:
+        people = people.with_columns(nw.col(roles.individual[0]).cast(nw.String).alias(_POPULATION))
+    people = people.join(lookup, on=keys, how="left")
     if form == "individuals":
         return people
-    names = [name for name in lookup.collect_schema().names() if name != _KEY]
+    names = [name for name in columns if name not in keys]
     return table.join(people.select(*roles.individual, *names), on=list(roles.individual), how="left")
 
 
@@ -283,9 +342,10 @@ def _in_order(original: Frame, joined: Frame, roles: Roles, added: list[str], fo
 def score_file(
     source: PathLike | Sequence[PathLike],
     target: PathLike,
-    fit: Fit,
+    fit: Fit | PopulationsFit,
     *,
     loss: Loss,
+    population: str | None = None,
     per: Literal["individual", "replicate"] = "individual",
     new: bool = False,
     level: float = 0.9,
@@ -296,8 +356,9 @@ def score_file(
     r"""Add scores and decisions to files of any size, in a new file.
 
     Up to a million rows (and 100 MB) stay in their order; more come in any order, as sorting them back
-    would take longer than all the rest. The columns of a CSV file are written as the text they were. The
-    new file appears whole at the end, or not at all.
+    would take longer than all the rest. The columns of a CSV file are written as the text they were, with an
+    apostrophe before what a spreadsheet would take for a formula (`=…`, `@…`). The new file
+    appears whole at the end, or not at all.
 
     Parameters
     ----------
@@ -305,7 +366,7 @@ def score_file(
         What `read_counts` reads.
     target : str or path
         File to write: .csv, .csv.gz, .tsv or .parquet. It is replaced if it exists; it cannot be a source.
-    fit, loss, per, new, level, prefix, **columns
+    fit, loss, population, per, new, level, prefix, **columns
         As in `attach`.
     memory : str, optional
         The most memory to use, such as "4GB".
@@ -331,8 +392,10 @@ def score_file(
     """
     roles = Roles.of(**columns)
     check_target(target, find_files(source))
-    with open_files(source, roles.used, memory=memory, ordered=True) as relation:
-        answers = attach(relation, fit, loss=loss, per=per, new=new, level=level, prefix=prefix, **columns)
+    wanted = [*roles.used, *filter(None, [population])]
+    how: dict[str, Any] = {"per": per, "new": new, "level": level, "prefix": prefix, **columns}
+    with open_files(source, wanted, memory=memory, ordered=True) as relation:
+        answers = attach(relation, fit, loss=loss, population=population, **how)
         if ORDER in answers.columns:
             kept = ", ".join(quoted(name) for name in answers.columns if name != ORDER)
             answers = answers.order(quoted(ORDER)).project(kept)

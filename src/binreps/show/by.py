@@ -13,7 +13,7 @@ import narwhals.stable.v2 as nw
 from binreps.errors import DataError
 from binreps.fits.batch import COLUMNS, Method, Progress, fit_many
 from binreps.model import Prior
-from binreps.read.files import quoted
+from binreps.read.files import quoted, sql_literal
 from binreps.read.groups import Groups, group_names, grouped_counts
 from binreps.read.tally import Columns, Frame, Roles, open_frame, prepare, warn_of_rater
 
@@ -134,7 +134,7 @@ def _duckdb_table(relation: Any, answer: Any, groups: int) -> Any:
     parts = []
     for i, (name, dtype) in enumerate(answer.schema.items()):
         kind = own[name] if i < groups else sql[type(dtype)]
-        literals = ", ".join(_sql_literal(value) for value in answer[name].to_list())
+        literals = ", ".join(sql_literal(value) for value in answer[name].to_list())
         parts.append(f"unnest([{literals}]::{kind}[]) AS {quoted(name)}")
     return relation.limit(0).aggregate("count(*) AS one").project(", ".join(parts))
 
@@ -150,8 +150,3 @@ def _spark_table(native: Any, answer: Any, groups: int) -> Any:
     for name in names[groups:]:
         schema = schema.add(name, kinds[type(answer.schema[name])])
     return session.createDataFrame(answer.rows(), schema)
-
-
-def _sql_literal(value: object) -> str:
-    """A value in DuckDB's SQL, to be cast."""
-    return "NULL" if value is None else "'" + str(value).replace("'", "''") + "'"

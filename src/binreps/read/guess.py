@@ -1,0 +1,264 @@
+"""Which column plays which part, guessed from their names and a sample of their values.
+
+A guess is made only where one reading stands out; otherwise the sentence lists the candidates. Whoever uses a
+guess shows it, so that a wrong one is seen. A column that looks like a status is never used unasked: it could
+train a fit or judge it, and only the user knows which.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, cast
+
+from binreps.counts import is_null
+from binreps.errors import DataError
+from binreps.read.tally import MISSING, NEGATIVE, POSITIVE, Columns, listed, plain_text
+
+Kind = Literal["long", "wide", "counted", "cells"]
+Sample = Mapping[str, Sequence[Any]]
+
+KINDS: Mapping[Kind, str] = {
+    "long": "one row per replicate",
+    "wide": "one row per individual, one column per replicate",
+    "counted": "one row per individual, with counts",
+    "cells": "one row per (n, s), with its number of individuals",
+}
+"""The kinds of tables, in words."""
+
+_NAMES: Mapping[str, str] = {
+    "n": "n ni n_i n_tests tests n_replicates replicates trials n_trials total measurements",
+    "s": "s si s_i positives n_positives n_positive n_pos npos hits successes detections positive k",
+    "weight": "weight w count counts freq frequency individuals n_individuals patients subjects",
+    "individual": "individual id patient patient_id subject subject_id sample sample_id item item_id person "
+    "person_id case case_id participant participant_id specimen image claim task well unit name",
+    "result": "result results test outcome reading answer response call detected judgement judgment vote x",
+    "rater": "rater rater_id reader reader_id worker worker_id annotator judge radiologist observer dentist",
+    "status": "truth true_status status known gold gold_standard reference disease diseased infected t y",
+}
+_WORDS = {part: set(names.split()) for part, names in _NAMES.items()}
+
+
+@dataclass(frozen=True)
+class Guess:
+    """The kind of a table, its columns as keywords of `count_table`, and what its reader should know."""
+
+    kind: Kind
+    columns: Columns
+    notes: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        parts = (f"{part} {_quoted(names)}" for part, names in self.columns.items())
+        return f"{KINDS[self.kind]}: {', '.join(parts)}"
+
+
+def guess_columns(sample: Sample, given: Columns | None = None, left_out: Iterable[str] = ()) -> Guess:
+    """Complete the columns that the user has named.
+
+    Parameters
+    ----------
+    sample : mapping of column name to its first values
+        All the columns of the table; a thousand rows are plenty.
+    given : dict, optional
+        The keywords of `count_table` that are already decided.
+    left_out : iterable of str
+        Columns with another part, such as groups or a truth that judges.
+
+    Returns
+    -------
+    Guess
+
+    Raises
+    ------
+    DataError
+        If no reading stands out; the sentence lists the candidates.
+
+    Examples
+    --------
+    >>> print(guess_columns({"patient": ["ann", "ann", "bob"], "test": ["pos", "neg", "neg"]}))
+    one row per replicate: individual 'patient', result 'test'
+    >>> print(guess_columns({"n": [3, 4], "s": [1, 4], "count": [20, 7]}))
+    one row per (n, s), with its number of individuals: n 'n', s 's', weight 'count'
+    """
+    columns = cast(Columns, {part: name for part, name in (given or {}).items() if name is not None})
+    taken = {*left_out, *_column_names(columns)}
+    free = {name: values for name, values in sample.items() if name not in taken}
+    notes = _status_notes(free)
+    free = {name: values for name, values in free.items() if not _named(name, "status")}
+    kind = _given_kind(columns)
+    if kind is None:
+        kind = "counted" if _counts_named(free) else _kind_of_results(free, columns)
+    complete = {"long": _long, "wide": _wide, "counted": _counted, "cells": _counted}[kind]
+    found, more = complete(free, columns)
+    if kind == "counted" and "weight" in found:
+        kind = "cells"
+    return Guess(kind, found, (*notes, *more))
+
+
+def _given_kind(columns: Columns) -> Kind | None:
+    """The kind that the named columns leave no doubt about."""
+    if "result" in columns:
+        return "long"
+    if "replicates" in columns:
+        return "wide"
+    return "counted" if {"n", "s", "weight"} & set(columns) else None
+
+
+def _kind_of_results(free: Sample, columns: Columns) -> Kind:
+    """Wide if several columns hold results and no individual comes back, otherwise long."""
+    results = _results(free, columns)
+    if not results:
+        example = f"; the columns are {listed(list(free))}" if free else ""
+        raise DataError(f"no column holds results (0/1, yes/no, pos/neg, +/−) or counts n and s{example}")
+    named = [name for name in free if _named(name, "individual")]
+    again = "individual" in columns or any(_comes_back(free[name]) for name in named)
+    return "wide" if len(results) > 1 and not again else "long"
+
+
+def _long(free: Sample, columns: Columns) -> tuple[Columns, list[str]]:
+    """The result and whose it is; a rater is mentioned, as the model does not use it."""
+    results = _results(free, columns)
+    result = columns.get("result") or _one(results, "result", "results")
+    rest = {name: values for name, values in free.items() if name != result}
+    individual = columns.get("individual") or _individual(rest)
+    if individual is None:
+        raise DataError(f"say which column is the individual; the candidates are {listed(list(rest))}")
+    raters = [name for name in rest if _named(name, "rater") and name != individual]
+    notes = [f"the model gives every rater the same error rates, so column {r!r} is not used" for r in raters]
+    return cast(Columns, {**columns, "individual": individual, "result": result}), notes
+
+
+def _wide(free: Sample, columns: Columns) -> tuple[Columns, list[str]]:
+    """The columns of results, and the individual if one column tells every row apart."""
+    replicates = columns.get("replicates") or _results(free, columns)
+    rest = {name: values for name, values in free.items() if name not in set(replicates)}
+    return cast(Columns, {**_own_id(rest, columns), **columns, "replicates": list(replicates)}), []
+
+
+def _counted(free: Sample, columns: Columns) -> tuple[Columns, list[str]]:
+    """The columns n, s and weight by their names."""
+    found = dict(columns)
+    for part in ("n", "s"):
+        if part not in found:
+            found[part] = _one([name for name in _whole(free) if _named(name, part)], part, "counts")
+    rest = {name: values for name, values in free.items() if name not in {found["n"], found["s"]}}
+    weights = [name for name in _whole(rest) if _named(name, "weight")]
+    own = _own_id(rest, columns)
+    if "weight" not in found and len(weights) == 1 and not own:
+        found["weight"] = weights[0]
+    if "weight" not in found:
+        found = {**own, **found}
+    return cast(Columns, found), []
+
+
+def _counts_named(free: Sample) -> bool:
+    """Whether one column is called n and one s, or the like, and s ≤ n in every row."""
+    whole = _whole(free)
+    n = [name for name in whole if _named(name, "n")]
+    s = [name for name in whole if _named(name, "s")]
+    if len(n) != 1 or len(s) != 1 or n == s:
+        return False
+    pairs = zip(free[n[0]], free[s[0]], strict=True)
+    return all(_number(a) >= _number(b) for a, b in pairs if _text(a) and _text(b))
+
+
+def _results(free: Sample, columns: Columns) -> list[str]:
+    """The columns whose values all read as results."""
+    words = {_label(columns.get("positive")), _label(columns.get("negative"))} - {""}
+    known = words or {*POSITIVE, *NEGATIVE}
+    results = []
+    for name, values in free.items():
+        texts = {_text(value) for value in values} - {""}
+        fits = texts <= known if not words or len(words) == 2 else len(texts - words) <= 1 and texts & words
+        if texts and fits and not _named(name, "individual") and not _named(name, "rater"):
+            results.append(name)
+    return results
+
+
+def _individual(free: Sample) -> str | None:
+    """The column that says whose result it is: by its name, or the only one left."""
+    rest = [name for name in free if not _named(name, "rater")]
+    named = [name for name in rest if _named(name, "individual")]
+    choice = named or rest
+    if len(choice) > 1:
+        raise DataError(f"say which column is the individual; the candidates are {listed(choice)}")
+    return choice[0] if choice else None
+
+
+def _comes_back(individuals: Sequence[Any]) -> bool:
+    """Whether someone has more than one row."""
+    given = [text for value in individuals if (text := _text(value))]
+    return len(set(given)) < len(given)
+
+
+def _own_id(rest: Sample, columns: Columns) -> dict[str, Any]:
+    """The individual of a table with one row each: a column so named, whose values differ.
+
+    It is not needed to count, and the answer shows every column anyway, so that none is a good guess too.
+    """
+    named = [name for name in rest if _named(name, "individual")]
+    if len(named) != 1 or "individual" in columns or _comes_back(rest[named[0]]):
+        return {}
+    return {"individual": named[0]}
+
+
+def _one(candidates: Sequence[str], part: str, what: str) -> str:
+    """The only candidate, or the only one with a telling name."""
+    named = [name for name in candidates if _named(name, part)]
+    if len(candidates) == 1 or len(named) == 1:
+        return named[0] if named else candidates[0]
+    if not candidates:
+        raise DataError(f"say which column holds {part}; none of the others holds {what}")
+    raise DataError(f"say which column holds {part}; the candidates are {listed(list(candidates))}")
+
+
+def _status_notes(free: Sample) -> list[str]:
+    """What is said of columns that look like a status."""
+    advice = "name it as known if it should inform the fit, or as truth if it should judge it"
+    names = [name for name in free if _named(name, "status")]
+    return [f"column {name!r} looks like a status and is not used; {advice}" for name in names]
+
+
+def _whole(free: Sample) -> list[str]:
+    """The columns of whole numbers."""
+    number = re.compile(r"[0-9]{1,16}([.,]0*)?")
+    texts = {name: {_text(value) for value in values} - {""} for name, values in free.items()}
+    return [name for name, values in texts.items() if values and all(number.fullmatch(v) for v in values)]
+
+
+def _number(value: object) -> float:
+    """A count, also as text such as 3,0."""
+    return float(_text(value).replace(",", "."))
+
+
+def _named(name: str, part: str) -> bool:
+    """Whether a column's name is one of those usual for a part."""
+    return re.sub(r"[^a-z0-9]+", "_", name.casefold()).strip("_") in _WORDS[part]
+
+
+def _text(value: object) -> str:
+    """A value as its label is compared; nothing for a missing one."""
+    if is_null(value):
+        return ""
+    text = (plain_text(value) or "").strip().lower()
+    return "" if text in MISSING else text
+
+
+def _label(value: object) -> str:
+    """A label of the user's, as it is compared."""
+    return "" if value is None else str(value).strip().lower()
+
+
+def _column_names(columns: Columns) -> set[str]:
+    """The columns that have a part already, alone or in lists."""
+    values = [value for part, value in columns.items() if part not in ("positive", "negative")]
+    return {name for value in values for name in ([value] if isinstance(value, str) else cast(Any, value))}
+
+
+def _quoted(names: Any) -> str:
+    """One column, or several; of many the first and the last."""
+    several = list(names) if isinstance(names, list | tuple) else [names]
+    if len(several) > 6:
+        return f"{several[0]!r} to {several[-1]!r} ({len(several)} columns)"
+    return ", ".join(repr(name) for name in several)

@@ -1,0 +1,121 @@
+"""Columns are guessed where one reading stands out, and asked for where none does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from binreps import DataError, Loss, fit_average, read_counts, score_file
+from binreps.read.files import peek
+from binreps.read.guess import guess_columns
+from shared_data import shared_file
+
+LONG = {"patient": ["ann", "ann", "bob"], "test": ["pos", "neg", None]}
+WIDE = {"id": [1, 2], "first": [1, 0], "second": [0, None]}
+
+
+@pytest.mark.parametrize(
+    ("sample", "kind", "columns"),
+    [
+        (LONG, "long", {"individual": "patient", "result": "test"}),
+        (WIDE, "wide", {"individual": "id", "replicates": ["first", "second"]}),
+        ({"a": [True, False], "b": [False, None]}, "wide", {"replicates": ["a", "b"]}),
+        ({"n": [3, 4], "s": [1, 4]}, "counted", {"n": "n", "s": "s"}),
+        ({"ID": ["x", "y"], "tests": ["3", "4"], "Hits": ["1", "4,0"]}, "counted", {"individual": "ID"}),
+        ({"n": [3, 3], "s": [0, 1], "count": [9, 4]}, "cells", {"weight": "count"}),
+        ({"item": ["i", "i"], "rater": ["r", "q"], "label": ["+", "-"]}, "long", {"result": "label"}),
+        ({"patient": [1, 1], "result": [1, 0], "male": [1, 1]}, "long", {"result": "result"}),
+        ({"sex": ["f", "f"], "one": [1, 0], "two": [1, 0]}, "wide", {"replicates": ["one", "two"]}),
+    ],
+)
+def test_the_usual_tables_are_recognised(sample: Any, kind: str, columns: dict[str, Any]) -> None:
+    guess = guess_columns(sample)
+    assert guess.kind == kind
+    assert columns.items() <= guess.columns.items()
+    assert str(guess).startswith("one row per")
+
+
+def test_a_status_is_never_used_unasked() -> None:
+    guess = guess_columns({"id": [1, 2], "n": [3, 4], "s": [1, 4], "truth": [0, 1]})
+    assert "truth" not in guess.columns.values()
+    assert guess.notes == (
+        "column 'truth' looks like a status and is not used; "
+        "name it as known if it should inform the fit, or as truth if it should judge it",
+    )
+    assert not guess_columns({"n": [3], "s": [1], "truth": [0]}, left_out=["truth"]).notes
+
+
+def test_a_rater_is_mentioned() -> None:
+    (note,) = guess_columns({"item": [1, 1], "rater": ["x", "y"], "result": [0, 1]}).notes
+    assert "column 'rater' is not used" in note
+
+
+@pytest.mark.parametrize(
+    ("sample", "sentence"),
+    [
+        ({"a": ["x"], "b": ["y"]}, "no column holds results.*; the columns are 'a', 'b'"),
+        ({}, r"no column holds results \(0/1, yes/no, pos/neg, \+/−\) or counts n and s$"),
+        ({"a": ["x", "x"], "b": ["y", "z"], "c": [1, 0]}, "which column is the individual.* 'a', 'b'"),
+        ({"c": [1, 0]}, "say which column is the individual; the candidates are nothing"),
+        ({"id": [1, 1], "c": [1, 0], "d": [1, 0]}, "which column holds result; the candidates are 'c', 'd'"),
+    ],
+)
+def test_what_is_not_clear_is_asked_for(sample: Any, sentence: str) -> None:
+    with pytest.raises(DataError, match=sentence):
+        guess_columns(sample)
+
+
+def test_what_the_user_names_stays() -> None:
+    sample = {"id": [1, 1], "c": [1, 0], "d": [1, 0]}
+    assert guess_columns(sample, {"result": "d"}).columns == {"individual": "id", "result": "d"}
+    sample = {"who": [1, 1], "where": ["x", "y"], "seen": ["detected", "not"]}
+    guess = guess_columns(sample, {"individual": "who", "positive": "detected"})
+    assert guess.columns == {"individual": "who", "positive": "detected", "result": "seen"}
+    with pytest.raises(DataError, match="say which column holds s; none of the others holds counts"):
+        guess_columns({"n": [1, 2]}, {"n": "n"})
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("periodontal.csv", "counted"),
+        ("caries_counts.csv", "cells"),
+        ("qpcr_goby.csv", "long"),
+        ("rte.csv", "long"),
+        ("restaurant.csv", "long"),
+    ],
+)
+def test_real_files_are_recognised(name: str, kind: str) -> None:
+    assert guess_columns(peek(shared_file(f"data/{name}"))).kind == kind
+
+
+def test_a_file_as_spreadsheet_programs_export_it(tmp_path: Path) -> None:
+    """Semicolons, a byte-order mark, Windows line ends, decimal commas, a title, a column without name."""
+    path = tmp_path / "export.csv"
+    header = "\ufeffStudy of 2026;;;;\r\n\r\n;Patient;Test 1;Test 2;Test 3\r\n"
+    path.write_bytes(f"{header}1;007;1,0;0,0;\r\n2;008;0,0;1,0;1,0\r\n".encode())
+    guess = guess_columns(peek(path))
+    assert guess.columns == {"individual": "Patient", "replicates": ["Test 1", "Test 2", "Test 3"]}
+    counts = read_counts(path, **guess.columns)
+    assert sorted(zip(counts.n.tolist(), counts.s.tolist(), strict=True)) == [(2, 1), (3, 2)]
+
+
+def test_text_that_a_spreadsheet_would_run_is_disarmed_in_csv_only(tmp_path: Path) -> None:
+    ids = ["=1+1", "@SUM(A1)", "-2+3", "\tx", "+", "-7", "+1.5e3", "P-1", "＝1"]
+    path = tmp_path / "ids.csv"
+    rows = "".join(f'"{name}",{"neg" if i else "pos"}\n' for i, name in enumerate(ids))
+    path.write_text(f"=who(),test\n{rows}", encoding="utf-8")
+    columns = {"individual": "=who()", "result": "test"}
+    fit = fit_average(read_counts(path, **columns))
+    out = score_file(path, tmp_path / "out.csv", fit, loss=Loss(), **columns)
+    read = duckdb.read_csv(str(out), all_varchar=True, header=True)
+    assert read.columns[0] == "'=who()"
+    assert {row[0] for row in read.fetchall()} == {
+        *("'=1+1", "'@SUM(A1)", "'-2+3", "'\tx", "'＝1"),
+        *("+", "-7", "+1.5e3", "P-1"),
+    }
+    out = score_file(path, tmp_path / "out.parquet", fit, loss=Loss(), **columns)
+    assert {row[0] for row in duckdb.read_parquet(str(out)).fetchall()} == set(ids)
