@@ -27,8 +27,11 @@ BEFORE = {
     "show": {"nouns", "read", "fits", "decide"},
     "doors": {"nouns", "read", "fits", "study", "decide", "show"},
 }
-DOORS = {"cli", "web"}
-HEAVY = {"altair", "duckdb", "pandas", "polars", "pyarrow", "pyspark", "scipy.optimize", "scipy.stats"}
+DOORS = {"cli", "web", "__main__"}
+HEAVY = {
+    *("altair", "duckdb", "jinja2", "pandas", "polars", "pyarrow", "pymc", "pyspark", "rich", "sklearn"),
+    *("scipy.optimize", "scipy.stats", "typer", "vl_convert"),
+}
 
 
 def station(module: str) -> str:

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from binreps.counts import CountTable
 from binreps.errors import DataError, OptionError
 from binreps.read.tally import ORDER, Columns, Roles, count_table, plain_text
+from binreps.table import Table
 
 if TYPE_CHECKING:
     import duckdb
@@ -449,6 +450,16 @@ def write_file(relation: duckdb.DuckDBPyRelation, target: PathLike) -> None:
             _spreadsheet_safe(relation).write_csv(
                 str(part), sep=separator, header=True, compression="gzip" if zipped else "none"
             )
+
+
+def write_table(table: Table, target: PathLike) -> None:
+    """Write a small table of ours as CSV, gzipped CSV or Parquet, whole or not at all."""
+    import duckdb
+    import pyarrow
+
+    columns = {name: pyarrow.array(list(values), from_pandas=True) for name, values in table.columns.items()}
+    with duckdb.connect() as connection:
+        write_file(connection.from_arrow(pyarrow.table(columns)), target)
 
 
 def _spreadsheet_safe(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
 from importlib.resources import files
 from itertools import groupby
+from pathlib import Path
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from binreps.table import Table
 
 SCREENING_RATES = Rates(prevalence=0.30, false_positive=0.10, false_negative=0.15)
 """The rates that the screening data were simulated from."""
+
+SCREENING_FILE = Path(str(files("binreps.study") / "data" / "screening.csv"))
+"""The file of the screening data: one row per replicate, with the true status of its individual."""
 
 _SEED = 2026
 _LOST = 7  # results that are missing
@@ -40,7 +43,13 @@ def load_screening() -> Table:
     >>> len(screening), screening["individual"][:3], screening["result"].count(None)
     (480, ('P001', 'P001', 'P001'), 7)
     """
-    return _read("screening.csv", "result")
+    rows = _rows()
+    return Table(
+        {
+            "individual": [row["individual"] for row in rows],
+            "result": [int(row["result"]) if row["result"] else None for row in rows],
+        }
+    )
 
 
 def load_screening_truth() -> Table:
@@ -57,7 +66,8 @@ def load_screening_truth() -> Table:
     >>> len(truth), sum(truth)
     (120, 35)
     """
-    return _read("screening_truth.csv", "truth")
+    truth = {row["individual"]: int(row["truth"]) for row in _rows()}
+    return Table({"individual": list(truth), "truth": list(truth.values())})
 
 
 def load_screening_counts() -> CountTable:
@@ -73,35 +83,22 @@ def load_screening_counts() -> CountTable:
     return CountTable([len(values) for values in results], [sum(values) for values in results])
 
 
-def _read(name: str, column: str) -> Table:
-    """One of our files, whose second column is 0, 1 or empty."""
-    text = (files("binreps.study") / "data" / name).read_text(encoding="utf-8")
-    rows = list(csv.DictReader(io.StringIO(text)))
-    return Table(
-        {
-            "individual": [row["individual"] for row in rows],
-            column: [int(row[column]) if row[column] else None for row in rows],
-        }
-    )
+def _rows() -> list[dict[str, str]]:
+    """The rows of our file."""
+    return list(csv.DictReader(io.StringIO(SCREENING_FILE.read_text(encoding="utf-8"))))
 
 
-def _screening_files() -> dict[str, str]:
-    """The two files as they were made; a test compares them with the stored ones."""
+def _screening_text() -> str:
+    """The file as it was made; a test compares it with the stored one."""
     rng = np.random.default_rng(_SEED)
     simulation = simulate(SCREENING_RATES, 120, range(2, 7), rng)
     names = [f"P{i:03d}" for i in range(1, len(simulation) + 1)]
     rows = sorted(simulation.long(rng), key=lambda row: row["individual"])  # stable: results stay shuffled
     lost = set(rng.choice(len(rows), _LOST, replace=False).tolist())
-    results = ((names[row["individual"]], "" if i in lost else row["result"]) for i, row in enumerate(rows))
-    return {
-        "screening.csv": _csv_text("result", results),
-        "screening_truth.csv": _csv_text("truth", zip(names, simulation.truth.tolist(), strict=True)),
-    }
-
-
-def _csv_text(column: str, rows: Iterable[tuple[str, object]]) -> str:
-    """A file with a header and two columns."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([("individual", column), *rows])
+    writer.writerow(["individual", "result", "truth"])
+    for i, row in enumerate(rows):
+        who = row["individual"]
+        writer.writerow([names[who], "" if i in lost else row["result"], int(simulation.truth[who])])
     return text.getvalue()

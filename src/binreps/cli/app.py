@@ -1,0 +1,76 @@
+"""`binreps`: the program. One sentence and exit code 2 for bad usage or data; `--debug` shows where from."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Annotated, NoReturn
+
+import typer
+
+from binreps._version import __version__
+from binreps.cli import analyse, score, tools
+from binreps.errors import BinrepsError
+
+_HELP = """Repeated yes/no measurements into calibrated decisions, without a gold standard.
+
+Start with `binreps analyse your-file.csv --out results`; without a file it analyses a bundled example."""
+
+app = typer.Typer(
+    help=_HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown"
+)
+app.command("analyse")(analyse.analyse_command)
+app.command("score")(score.score_command)
+app.command("table")(tools.table_command)
+app.command("simulate")(tools.simulate_command)
+app.command("theory")(tools.theory_command)
+
+
+def _version(wanted: bool) -> None:
+    """Print the version and stop."""
+    if wanted:
+        print(f"binreps {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
+    ] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
+) -> None:
+    """The options before any command."""
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run the program and leave with its exit code: 0 fine, 2 bad usage or data, 1 a mistake of ours."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    debug = "--debug" in given
+    sys.exit(_run([word for word in given if word != "--debug"], debug))
+
+
+def _run(arguments: list[str], debug: bool) -> int:
+    """The exit code of a run."""
+    try:
+        return int(app(arguments, prog_name="binreps", standalone_mode=False) or 0)
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        if debug:
+            raise
+        sentence, code = _explained(error)
+        print(f"binreps: {sentence}", file=sys.stderr)
+        return code
+
+
+def _explained(error: Exception) -> tuple[str, int]:
+    """One sentence for the user, and the exit code."""
+    if isinstance(error, BinrepsError):
+        return str(error), 2
+    if hasattr(error, "format_message"):  # bad usage, found while parsing
+        return f"{' '.join(str(error.format_message()).split())} (binreps --help shows how)", 2
+    if isinstance(error, OSError):
+        place = f" {error.filename}" if error.filename else ""
+        return f"{error.strerror or error}{place}", 2
+    return f"unexpected {type(error).__name__}: {error}; please report it with the output of --debug", 1

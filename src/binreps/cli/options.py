@@ -1,0 +1,117 @@
+"""The options that several commands share, and what they become."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from binreps.decide.loss import Loss
+from binreps.errors import OptionError
+from binreps.model import Prior
+from binreps.show.analysis import Settings
+
+_COLUMNS, _CHOICES, _COSTS = "Columns (guessed if not named)", "Choices", "Costs of an answer"
+
+
+def _column(*names: str, text: str) -> Any:
+    """An option that names a column."""
+    return typer.Option(*names, help=text, rich_help_panel=_COLUMNS, show_default=False)
+
+
+def _cost(name: str, text: str) -> Any:
+    """An option with a cost."""
+    return typer.Option(name, help=text, rich_help_panel=_COSTS)
+
+
+def _choice(name: str, text: str) -> Any:
+    """Any other option."""
+    return typer.Option(name, help=text, rich_help_panel=_CHOICES)
+
+
+Data = Annotated[
+    list[str] | None,
+    typer.Argument(help="CSV, Parquet, Arrow or .xlsx files, or a pattern; without, the bundled example."),
+]
+Individual = Annotated[
+    list[str] | None, _column("--individual", text="Whose replicate it is; repeat for several columns.")
+]
+Result = Annotated[str | None, _column("--result", text="Results of a long table, one row per replicate.")]
+Replicate = Annotated[
+    list[str] | None, _column("--replicate", text="A column of results of a wide table; repeat for each.")
+]
+N = Annotated[str | None, _column("--n", text="Number of replicates.")]
+S = Annotated[str | None, _column("--s", text="Number of positives.")]
+Weight = Annotated[str | None, _column("--weight", text="Number of individuals with that n and s.")]
+Known = Annotated[str | None, _column("--known", text="Statuses that are known, and inform the fit.")]
+Truth = Annotated[str | None, _column("--truth", text="True statuses, which only judge the answers.")]
+Population = Annotated[
+    str | None, _column("--population", text="Populations that took the same test: one prevalence each.")
+]
+Positive = Annotated[str | None, _column("--positive", text="The label of a positive result.")]
+Negative = Annotated[str | None, _column("--negative", text="The label of a negative result.")]
+Method = Annotated[str, _choice("--method", "The method that decides: bayes, map, average or median.")]
+PriorPrevalence = Annotated[str, _choice("--prior-prevalence", "Shapes of its Beta prior.")]
+PriorFalsePositive = Annotated[str, _choice("--prior-false-positive", "The same, truncated to (0, ½).")]
+PriorFalseNegative = Annotated[str, _choice("--prior-false-negative", "The same, truncated to (0, ½).")]
+CostFalsePositive = Annotated[float, _cost("--cost-false-positive", "Of a positive answer that is wrong.")]
+CostFalseNegative = Annotated[float, _cost("--cost-false-negative", "Of a negative answer that is wrong.")]
+CostInconclusive = Annotated[
+    str,
+    _cost("--cost-inconclusive", "Of no answer; or two, if truly negative and truly positive: 0.1,0.3."),
+]
+Level = Annotated[float, _choice("--level", "Probability that intervals hold.")]
+UpTo = Annotated[
+    int | None, _choice("--up-to", "Replicates of the decision table; as many as anyone had, if not given.")
+]
+Memory = Annotated[str | None, _choice("--memory", "The most memory to use, such as 4GB.")]
+Json = Annotated[bool, _choice("--json", "Print JSON for machines.")]
+Out = Annotated[Path | None, _choice("--out", "Folder for the report, scores, decision table and summary.")]
+Seed = Annotated[int, _choice("--seed", "Seed of the random numbers.")]
+
+
+def make_columns(**named: Any) -> Any:
+    """The columns that were named, as keywords of `count_table`."""
+    individual, replicates = named.pop("individual"), named.pop("replicate")
+    if individual and len(individual) == 1:
+        (individual,) = individual
+    columns = {"individual": individual, "replicates": replicates, **named}
+    return {name: value for name, value in columns.items() if value not in (None, [])}
+
+
+def make_prior(prevalence: str, false_positive: str, false_negative: str) -> Prior:
+    """A prior from three pairs of shapes."""
+    return Prior(
+        _numbers("--prior-prevalence", prevalence, 2),
+        _numbers("--prior-false-positive", false_positive, 2),
+        _numbers("--prior-false-negative", false_negative, 2),
+    )
+
+
+def make_loss(false_positive: float, false_negative: float, inconclusive: str) -> Loss:
+    """A loss from its costs."""
+    costs = _numbers("--cost-inconclusive", inconclusive)
+    return Loss(false_positive, false_negative, costs if len(costs) == 2 else costs[0])
+
+
+def make_settings(method: str, prior: Prior, loss: Loss, level: float, up_to: int | None) -> Settings:
+    """What the user chose, checked."""
+    chosen: Any = method.lower()
+    return Settings(chosen, prior, loss, level, up_to)
+
+
+def _numbers(option: str, text: str, wanted: int | None = None) -> Any:
+    """One or two numbers with a comma between."""
+    try:
+        values = tuple(float(part) for part in text.split(","))
+    except ValueError:
+        values = ()
+    if len(values) not in ((wanted,) if wanted else (1, 2)):
+        rule = (
+            "two numbers with a comma between, such as 2,2"
+            if wanted
+            else "one number, or two such as 0.1,0.3"
+        )
+        raise OptionError(f"{option} must be {rule}, got {text!r}")
+    return values

@@ -1,0 +1,165 @@
+"""An analysis in the terminal: tables that stay readable in 80 columns, without colour, and in a pipe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table as Grid
+from rich.text import Text
+
+from binreps.show.analysis import METHODS, Analysis, Part, Source
+from binreps.show.wording import headline, method_name, plural
+from binreps.table import Table, format_value
+
+STYLES = {"negative": "black on #92c5de", "inconclusive": "black on #f7f7c6", "positive": "white on #b2182b"}
+SIGNS = {"negative": "−", "inconclusive": "?", "positive": "+", None: "·"}
+_LATTICE = 10  # replicates up to which the decision table is drawn as a lattice
+
+
+def render(analysis: Analysis, console: Console) -> None:
+    """Print everything."""
+    for block in blocks(analysis):
+        console.print(block)
+
+
+def blocks(analysis: Analysis) -> Iterator[RenderableType]:
+    """The parts of the printout, in order."""
+    yield _title(analysis.source.name)
+    yield _indented(_read_words(analysis))
+    for part in analysis.parts:
+        yield from _part_blocks(part, analysis)
+    if analysis.notes:
+        yield _title("Please note")
+        for note in analysis.notes:
+            yield _indented(Text(f"• {note}"))
+
+
+def _part_blocks(part: Part, analysis: Analysis) -> Iterator[RenderableType]:
+    """One population."""
+    words, level = headline(analysis, part), analysis.settings.level
+    where = "" if part.name is None else f" · {part.name}"
+    yield _title(f"Rates{where}")
+    yield _indented(grid(part.rates(level)))
+    if "bayes" in part.fits:
+        yield _indented(Text(f"lower, upper: {level:.0%} credible interval, Bayes", style="dim"))
+    yield _title(f"Everyone in the data{where}")
+    yield _indented(_answers(part.answers))
+    yield _title(f"The next individual, by {method_name(analysis)}{where}")
+    yield _indented(_decisions(part))
+    yield _indented(Text(str(analysis.settings.loss), style="dim"))
+    yield _indented(Text(f"In short: {words['next']}."))
+    if part.judged:
+        yield _title(f"Judged by column {analysis.source.truth!r}{where}")
+        yield _indented(_judged(part))
+
+
+def _title(text: str) -> Text:
+    """A heading."""
+    return Text(f"\n{text}", style="bold")
+
+
+def _indented(block: RenderableType) -> Padding:
+    """A block under its heading."""
+    return Padding(block, (0, 0, 0, 2), expand=False)
+
+
+def _read_words(analysis: Analysis) -> RenderableType:
+    """What was read."""
+    counts, source = analysis.counts, analysis.source
+    sizes = [
+        plural(counts.individuals, "individual"),
+        f"{plural(counts.replicates, 'replicate')}, {counts.positives:,} positive",
+        plural(len(counts), "cell"),
+        _missing_words(source),
+    ]
+    lines = [Text(" · ".join(filter(None, sizes)))]
+    if source.guess is not None:
+        lines.append(Text(f"read as {source.guess}", style="dim"))
+    return Group(*lines)
+
+
+def _missing_words(source: Source) -> str:
+    """How many results are missing, if they were counted."""
+    return "" if source.missing is None else plural(source.missing, "missing result")
+
+
+def grid(table: Table) -> Grid:
+    """Any small table; text flush left, numbers flush right."""
+    out = Grid(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name, values in table.columns.items():
+        text = any(isinstance(value, str) for value in values)
+        out.add_column(name.replace("_", " "), justify="left" if text else "right", no_wrap=True)
+    for row in table:
+        out.add_row(*(Text(format_value(value)) for value in row.values()))
+    return out
+
+
+def _answers(answers: dict[str, int]) -> RenderableType:
+    """How many are negative, inconclusive and positive."""
+    total = max(sum(answers.values()), 1)
+    line = Text()
+    for word, number in answers.items():
+        line.append(f" {word} {SIGNS.get(word, '·')} ", style=STYLES.get(word, "dim"))
+        line.append(f" {number:,} ({number / total:.1%})   ")
+    return line
+
+
+def _decisions(part: Part) -> RenderableType:
+    """The decision table as a lattice, or as ranges where that would be too wide."""
+    sizes = sorted(set(part.decisions["n"]))
+    return _lattice(part.decisions, sizes) if sizes[-1] <= _LATTICE else _ranges(part.decisions, sizes)
+
+
+def _lattice(decisions: Table, sizes: list[int]) -> RenderableType:
+    """One row per number of replicates, one column per number of positives."""
+    cells = {(row["n"], row["s"]): row for row in decisions}
+    out = Grid(box=None, pad_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    out.add_column("n ╲ s", justify="right")
+    for s in range(sizes[-1] + 1):
+        out.add_column(str(s), justify="center", no_wrap=True)
+    for n in sizes:
+        out.add_row(str(n), *(_cell(cells[n, s]) for s in range(n + 1)))
+    legend = Text("probability of being positive; − negative, ? inconclusive, + positive", style="dim")
+    return Group(out, legend)
+
+
+def _cell(row: dict[str, Any]) -> Text:
+    """One probability with its answer's sign and colour."""
+    probability = row["probability"]
+    number = (
+        "–" if probability is None or probability != probability else f"{probability:.2f}".removeprefix("0")
+    )
+    number = "1.0" if number == "1.00" else number
+    return Text(f"{number}{SIGNS[row['decision']]}", style=STYLES.get(row["decision"], ""))
+
+
+def _ranges(decisions: Table, sizes: list[int]) -> RenderableType:
+    """For each number of replicates, which numbers of positives get which answer."""
+    out = Grid(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
+    out.add_column("replicates", justify="right")
+    for word, style in STYLES.items():
+        out.add_column(Text(f" {word} {SIGNS[word]} ", style=style))
+    for n in sizes:
+        rows = [row for row in decisions if row["n"] == n]
+        out.add_row(str(n), *(_span(row["s"] for row in rows if row["decision"] == word) for word in STYLES))
+    return out
+
+
+def _span(numbers: Iterable[int]) -> str:
+    """Numbers of positives as a range."""
+    values = list(numbers)
+    if not values:
+        return "–"
+    return str(values[0]) if len(values) == 1 else f"{values[0]}–{values[-1]}"
+
+
+def _judged(part: Part) -> RenderableType:
+    """All methods against the truth."""
+    measures = ("sensitivity", "specificity", "share_inconclusive", "total_risk", "brier")
+    columns: dict[str, list[Any]] = {"method": [METHODS[method] for method in part.judged]}
+    for name in measures:
+        columns[name] = [getattr(result, name) for result in part.judged.values()]
+    return grid(Table(columns))

@@ -1,0 +1,82 @@
+"""`binreps score`: new individuals by an earlier fit, in files of any size."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from binreps.cli import options as opt
+from binreps.decide.loss import Loss
+from binreps.errors import DataError
+from binreps.fits.populations import PopulationsFit
+from binreps.read.files import peek
+from binreps.read.guess import guess_columns
+from binreps.show.attach import score_file
+from binreps.show.save import load_fit, read_json
+
+
+def score_command(
+    data: Annotated[list[str], typer.Argument(help="Files with new individuals.")],
+    model: Annotated[Path, typer.Option("--model", help="summary.json of an analysis, or a saved fit.")],
+    out: Annotated[Path, typer.Option("--out", help="File to write: .csv, .csv.gz, .tsv or .parquet.")],
+    individual: opt.Individual = None,
+    result: opt.Result = None,
+    replicate: opt.Replicate = None,
+    n: opt.N = None,
+    s: opt.S = None,
+    weight: opt.Weight = None,
+    population: opt.Population = None,
+    positive: opt.Positive = None,
+    negative: opt.Negative = None,
+    fitted: Annotated[
+        bool, typer.Option("--fitted", help="They are the individuals of the fit, not new ones.")
+    ] = False,
+    memory: opt.Memory = None,
+) -> None:
+    """Score new individuals with an earlier fit, at the costs of that analysis.
+
+    Example: `binreps score new.parquet --model results/summary.json --out scored.parquet`
+    """
+    columns = opt.make_columns(
+        individual=individual,
+        result=result,
+        replicate=replicate,
+        n=n,
+        s=s,
+        weight=weight,
+        positive=positive,
+        negative=negative,
+    )
+    fit, saved = load_fit(model), read_json(model)
+    population = population or _saved(saved, "input", "population")
+    guess = guess_columns(peek(data), columns, filter(None, [population]))
+    if isinstance(fit, PopulationsFit) and population is None:
+        raise DataError("the fit has several populations; name their column with --population")
+    how: Any = {
+        "loss": saved_loss(saved),
+        "level": _saved(saved, "options", "level") or 0.9,
+        "new": not fitted,
+    }
+    score_file(data, out, fit, population=population, memory=memory, **how, **guess.columns)
+    print(f"read as {guess}")
+    print(f"Written to {out}")
+
+
+def _saved(content: Any, *keys: str) -> Any:
+    """A value inside a summary; None where it has none."""
+    for key in keys:
+        content = content.get(key) if isinstance(content, dict) else None
+    return content
+
+
+def saved_loss(content: Any) -> Loss:
+    """The costs of the earlier analysis; the usual ones for a fit saved alone."""
+    costs = _saved(content, "options", "loss")
+    if not isinstance(costs, dict):
+        return Loss()
+    pair = costs.get("inconclusive_negative"), costs.get("inconclusive_positive")
+    both: Any = pair[0] if pair[0] == pair[1] else pair
+    given: Any = (costs.get("false_positive"), costs.get("false_negative"), both)
+    return Loss(*given)

@@ -1,0 +1,146 @@
+"""What the fit expects the count table to look like: the posterior-predictive check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import bdtr
+
+from binreps.counts import UNKNOWN, CountTable, whole_numbers
+from binreps.errors import OptionError
+from binreps.model import Float, Rates
+from binreps.options import check_level, check_whole, generator
+from binreps.table import Table
+
+_MOST_PANELS = 6
+_MOST_BINS = 30
+
+
+class Posterior(Protocol):
+    """All that a predictive check needs of a fit: its data, and draws from its posterior."""
+
+    @property
+    def counts(self) -> CountTable:
+        """The data it was made from."""
+
+    def draws(self, size: int, rng: np.random.Generator | int, /) -> Rates:
+        """Independent draws of the rates."""
+
+
+def predictive_counts(
+    fit: Posterior,
+    *,
+    rng: np.random.Generator | int,
+    size: int = 1000,
+    level: float = 0.9,
+    replicates: Iterable[int] | None = None,
+) -> Table:
+    """How many individuals had s positives among n, and how many the fit would expect if it were repeated.
+
+    Each draw (θ, p, q) from the posterior gives a new table: of the individuals with n replicates, those of
+    unknown status spread over s by C(n,s)[θ(1−q)^s q^(n−s) + (1−θ)p^s(1−p)^(n−s)], those of known status by
+    their own class's binomial law.
+
+    Parameters
+    ----------
+    fit : BayesFit
+        Anything with `.counts` and `.draws`.
+    rng : int or numpy.random.Generator
+        Seed of the draws.
+    size : int
+        Number of draws.
+    level : float
+        Probability that each interval holds.
+    replicates : iterable of int, optional
+        The numbers of replicates to show; by default the six that most individuals have.
+
+    Returns
+    -------
+    Table
+        Columns n, s, s_end, observed, mean, lower, upper. A row holds the individuals with s to s_end
+        positives: one value of s where n < 30, a range of them beyond.
+
+    Examples
+    --------
+    >>> from binreps.fits.bayes import fit_bayes
+    >>> fit = fit_bayes(CountTable([2, 2, 2], [0, 1, 2], weight=[50, 10, 40]))
+    >>> table = predictive_counts(fit, rng=1)
+    >>> table["observed"], [round(mean) for mean in table["mean"]]
+    ((50, 10, 40), [48, 13, 38])
+    """
+    check_level(level)
+    check_whole("size", size, 1, 10**6)
+    counts, source = fit.counts, generator(rng)
+    shown = _most_common(counts) if replicates is None else _checked(replicates)
+    draws = fit.draws(size, source)
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("n", "s", "s_end", "observed", "mean", "lower", "upper")
+    }
+    for n in shown:
+        starts = _bins(n)
+        expected, drawn = _predicted(counts, n, starts, draws, source)
+        lower, upper = np.quantile(drawn, tails, axis=0)
+        ends = [*(starts[1:] - 1), n]
+        observed = _observed(counts, n, starts)
+        block = ([n] * starts.size, starts, ends, observed, expected, lower, upper)
+        for column, values in zip(columns.values(), block, strict=True):
+            column.extend(np.asarray(values).tolist())
+    return Table(columns, note=f"{level:.0%} intervals of the counts in {size:,} repetitions")
+
+
+def _checked(replicates: Iterable[int]) -> list[int]:
+    """Distinct numbers of replicates, in order."""
+    wanted = sorted(set(whole_numbers("replicates", list(replicates)).tolist()))
+    if not wanted:
+        raise OptionError("replicates must name at least one number of replicates, got none")
+    return wanted
+
+
+def _most_common(counts: CountTable) -> list[int]:
+    """The numbers of replicates that most individuals have, in order."""
+    n, where = np.unique(counts.n[counts.n > 0], return_inverse=True)
+    people = np.bincount(where, counts.weight[counts.n > 0], minlength=n.size)
+    return sorted(n[np.argsort(-people, kind="stable")[:_MOST_PANELS]].tolist())
+
+
+def _bins(n: int) -> NDArray[np.int64]:
+    """The first s of each row: every s, or ranges of nearly equal width where they would be too many."""
+    return np.unique(np.arange(min(n + 1, _MOST_BINS)) * (n + 1) // min(n + 1, _MOST_BINS))
+
+
+def _observed(counts: CountTable, n: int, starts: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Individuals in each row."""
+    here = counts.n == n
+    total = np.zeros(starts.size, np.int64)
+    np.add.at(total, np.searchsorted(starts, counts.s[here], side="right") - 1, counts.weight[here])
+    return total
+
+
+def _predicted(
+    counts: CountTable, n: int, starts: NDArray[np.int64], draws: Rates, rng: np.random.Generator
+) -> tuple[Float, NDArray[np.int64]]:
+    """Mean count of each row, and the counts drawn, shape (draws, rows)."""
+    theta, p, q = (np.asarray(rate)[:, None] for rate in draws)
+    negative, positive = _shares(n, starts, p), _shares(n, starts, 1 - q)
+    laws = {UNKNOWN: theta * positive + (1 - theta) * negative, 0: negative, 1: positive}
+    expected, drawn = np.zeros(starts.size), np.zeros(negative.shape, np.int64)
+    for status, law in laws.items():
+        people = int(counts.weight[(counts.n == n) & (counts.known == status)].sum())
+        expected += people * law.mean(axis=0)
+        drawn += rng.multinomial(people, law / law.sum(axis=1, keepdims=True))
+    return expected, drawn
+
+
+def _shares(n: int, starts: NDArray[np.int64], chance: Float) -> Float:
+    """Probability of each row for a binomial of n: differences of its distribution function.
+
+    No power is taken, so n = 10⁶ neither underflows nor needs a million terms.
+    """
+    below = np.concatenate([starts[1:] - 1, [n]]).astype(float)
+    cumulative = bdtr(below, n, chance)
+    cumulative[:, -1] = 1.0
+    return np.maximum(np.diff(cumulative, axis=1, prepend=0.0), 0.0)

@@ -1,0 +1,367 @@
+"""Figures of decisions: the decision table, the individuals, what answers cost, what indecision costs.
+
+One function per figure, from computed results only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from binreps.decide.loss import DECISIONS, Loss
+from binreps.errors import DataError
+from binreps.show.marks import (
+    WIDE,
+    across,
+    band,
+    decision_colour,
+    decision_dash,
+    inline,
+    layered,
+    method_signs,
+    needed,
+    upward,
+    whole_ticks,
+)
+from binreps.show.theme import DECISION_TEXT, themed
+from binreps.table import Table
+
+if TYPE_CHECKING:
+    import altair as alt
+
+_PROBABILITY = "Probability of being positive"
+_MOST_LABELLED = 20  # replicates for which each probability is written
+_MOST_COLUMNS = 240
+_MOST_STEPS = 1200  # of individuals: about two for each pixel
+
+
+# ---------------------------------------------------------------------------------------- decision table
+
+
+def plot_decisions(table: Table) -> alt.LayerChart:
+    """The decision table as a lattice: replicates across, positives upwards, coloured by the answer.
+
+    Up to 20 replicates each probability is written in its cell; beyond, neighbours with one answer are one
+    block.
+
+    Parameters
+    ----------
+    table : Table
+        What `decision_table` returns.
+
+    Returns
+    -------
+    altair.LayerChart
+
+    Examples
+    --------
+    >>> from binreps.counts import CountTable
+    >>> from binreps.decide.loss import decision_table
+    >>> from binreps.fits.simple import fit_average
+    >>> fit = fit_average(CountTable([2, 2, 4], [0, 1, 4]))
+    >>> chart = plot_decisions(decision_table(fit, Loss(), replicates=6))
+    """
+    needed(table, "n", "s", "probability", "decision")
+    drawn = _cells(table) if max(table["n"]) <= _MOST_LABELLED else _blocks(table)
+    return themed(drawn.properties(title="What to answer"))
+
+
+def _cells(table: Table) -> alt.LayerChart:
+    """A cell with its probability for each result."""
+    import altair as alt
+
+    sizes = sorted(set(table["n"]))
+    top = max(sizes)
+    width, height = (64, 32) if top <= 8 else (46, 24) if top <= 12 else (34, 20)
+    data = inline(
+        n=table["n"], s=table["s"], decision=table["decision"], label=map(_percent, table["probability"])
+    )
+    x = alt.X("n", type="ordinal", title="Replicates", axis=alt.Axis(labelAngle=0, ticks=False, domain=False))
+    scale = alt.Scale(domain=list(range(top, -1, -1)))
+    y = alt.Y("s", type="ordinal", title="Positives", axis=alt.Axis(ticks=False, domain=False), scale=scale)
+    base = alt.Chart(data).encode(x=x, y=y)
+    text = base.mark_text(fontSize=12 if top <= 12 else 11).encode(text=alt.Text("label", type="nominal"))
+    ink = alt.Scale(domain=list(DECISION_TEXT), range=list(DECISION_TEXT.values()))
+    return layered(
+        base.mark_rect(style="outline").encode(color=decision_colour(table["decision"])),
+        text.encode(color=alt.Color("decision", type="nominal", scale=ink, legend=None)),
+        width=width * len(sizes),
+        height=height * (top + 1),
+        resolve=alt.Resolve(scale={"color": "independent"}),
+    )
+
+
+def _percent(probability: float) -> str:
+    """A probability in a small cell, never rounded to certainty.
+
+    Examples
+    --------
+    >>> [_percent(p) for p in (0.001, 0.25, 0.999, 1.0, float("nan"))]
+    ['<1%', '25%', '>99%', '100%', '–']
+    """
+    if probability != probability:
+        return "–"
+    if 0 < probability < 0.01:
+        return "<1%"
+    return ">99%" if 0.99 < probability < 1 else f"{100 * probability:.0f}%"
+
+
+def _blocks(table: Table) -> alt.LayerChart:
+    """A block for each run of equal answers."""
+    import altair as alt
+
+    runs = list(_runs(table))
+    sizes = sorted({run[0] for run in runs})
+    shown = set(
+        np.array(sizes)[np.unique(np.linspace(0, len(sizes) - 1, _MOST_COLUMNS).round().astype(int))].tolist()
+    )
+    n, start, end, decision = zip(*(run for run in runs if run[0] in shown), strict=True)
+    data = inline(n=n, y=[s - 0.5 for s in start], y2=[s + 0.5 for s in end], decision=decision)
+    labels = alt.Axis(labelAngle=0, labelOverlap="parity", labelSeparation=8, ticks=False, domain=False)
+    scale = alt.Scale(paddingInner=0 if len(sizes) > 40 else 0.1, paddingOuter=0)
+    block = alt.Chart(data).mark_rect()
+    return layered(
+        block.encode(
+            x=alt.X("n", type="ordinal", title="Replicates", axis=labels, scale=scale),
+            y=upward("y", "Positives", (-0.5, max(sizes) + 0.5), **whole_ticks(max(sizes)), grid=False),
+            y2="y2",
+            color=decision_colour(decision),
+        ),
+        width=min(520, 52 * len(shown)),
+        height=360,
+    )
+
+
+def _runs(table: Table) -> Iterator[tuple[int, int, int, str | None]]:
+    """(n, first s, last s, answer) of neighbours with equal answers."""
+    rows = sorted(zip(table["n"], table["s"], table["decision"], strict=True), key=lambda row: row[:2])
+    for (n, decision), run in groupby(rows, key=lambda row: (row[0], row[2])):
+        positives = [row[1] for row in run]
+        yield n, positives[0], positives[-1], decision
+
+
+# ------------------------------------------------------------------------------------------- individuals
+
+
+def plot_individuals(table: Table, thresholds: tuple[float, float] | None = None) -> alt.LayerChart:
+    """Individuals sorted by score, with intervals, coloured by the answer; the inconclusive band is shaded.
+
+    Individuals with one result are one step, as wide as they are many: 10⁶ of them take no more room than 50.
+
+    Parameters
+    ----------
+    table : Table
+        A row for each cell or individual: score, decision (its word, or None), and if there are any weight
+        (1 each otherwise), lower and upper (the interval), truth (0, 1 or None: a strip below shows it).
+        Rows without a score are left out.
+    thresholds : pair of float, optional
+        Those of the loss: `loss.thresholds`.
+
+    Returns
+    -------
+    altair.LayerChart
+
+    Examples
+    --------
+    >>> table = Table({"score": [0.1, 0.9], "decision": ["negative", "positive"], "weight": [70, 30]})
+    >>> chart = plot_individuals(table, (0.2, 0.8))
+    """
+    import altair as alt
+
+    needed(table, "score", "decision")
+    cells = _sorted_cells(table)
+    people = sum(cell["weight"] for cell in cells)
+    steps = _merged(cells, people)
+    base = alt.Chart(_steps(steps))
+    judged = "truth" in table.columns
+    floor = -0.12 if judged else -0.02
+
+    def axes(y: str) -> dict[str, Any]:
+        return {
+            "x": across("x", "Individuals, sorted by score", (0, people), **whole_ticks(people)),
+            "y": upward(y, _PROBABILITY, (floor, 1.02), tickCount=6, values=[0, 0.2, 0.4, 0.6, 0.8, 1]),
+            "x2": "x2",
+            "color": decision_colour(
+                [*(step["decision"] for step in steps), *(["negative", "positive"] * judged)]
+            ),
+        }
+
+    layers: list[Any] = [] if thresholds is None else [band(*thresholds, 0, people), _lines(thresholds)]
+    if "lower" in table.columns:
+        layers.append(base.mark_rect(opacity=0.35).encode(**axes("lower"), y2="upper"))
+    layers.append(base.mark_rule(strokeWidth=3).encode(**axes("score")))
+    if judged:
+        layers += _truth_strip(cells, axes("y"))
+    return themed(layered(*layers, width=560, height=300, title=f"{people:,} individuals"))
+
+
+def _sorted_cells(table: Table) -> list[dict[str, Any]]:
+    """The rows that have a score, by score and then by truth."""
+    rows = [
+        {"weight": 1, "truth": None} | row
+        for row in table
+        if row["score"] == row["score"] and row["score"] is not None
+    ]
+    if not rows:
+        raise DataError("the table must hold at least one score, got none")
+    return sorted(rows, key=lambda row: (row["score"], -1 if row["truth"] is None else row["truth"]))
+
+
+def _merged(cells: Sequence[dict[str, Any]], people: int) -> list[dict[str, Any]]:
+    """Cells with one answer that are too narrow to be seen apart, put together: weighted means."""
+    least = people / _MOST_STEPS if len(cells) > _MOST_STEPS else 0
+    groups: list[list[dict[str, Any]]] = []
+    width = np.inf
+    for cell in cells:
+        if width >= least or cell["decision"] != groups[-1][-1]["decision"]:
+            groups.append([])
+            width = 0
+        groups[-1].append(cell)
+        width += cell["weight"]
+    names = [name for name in ("score", "lower", "upper") if name in cells[0]]
+    merged = []
+    for group in groups:
+        weights = [cell["weight"] for cell in group]
+        means = {name: float(np.average([cell[name] for cell in group], weights=weights)) for name in names}
+        merged.append({"decision": group[0]["decision"], "weight": sum(weights)} | means)
+    return merged
+
+
+def _steps(cells: Sequence[dict[str, Any]]) -> alt.InlineData:
+    """Cells side by side, each as wide as it has individuals."""
+    ends = np.cumsum([cell["weight"] for cell in cells])
+    starts = [0, *ends[:-1].tolist()]
+    columns = {name: [cell[name] for cell in cells] for name in cells[0] if name != "weight"}
+    return inline(x=starts, x2=ends, **columns)
+
+
+def _lines(thresholds: tuple[float, float]) -> Any:
+    """The thresholds, across the figure."""
+    import altair as alt
+
+    data = inline(y=sorted(set(thresholds)))
+    return alt.Chart(data).mark_rule(style="reference").encode(y=alt.Y("y", type="quantitative"))
+
+
+def _truth_strip(cells: Sequence[dict[str, Any]], axes: dict[str, Any]) -> list[Any]:
+    """Who is truly positive (raised) and who negative (lowered), in the same order, below the scores."""
+    import altair as alt
+
+    signs = {None: (None, -0.08, -0.08), 0: ("negative", -0.11, -0.08), 1: ("positive", -0.08, -0.05)}
+    runs = []
+    for truth, run in groupby(cells, key=lambda cell: cell["truth"]):
+        row = dict(zip(("decision", "y", "y2"), signs[truth], strict=True))
+        runs.append(row | {"weight": sum(cell["weight"] for cell in run)})
+    name = alt.Chart(inline(y=[-0.08], text=["truth"])).mark_text(align="right", dx=-6, style="note")
+    return [
+        alt.Chart(_steps(runs)).mark_rect().encode(**axes, y2="y2"),
+        name.encode(x=alt.value(0), y=axes["y"], text=alt.Text("text", type="nominal")),
+    ]
+
+
+# ------------------------------------------------------------------------------------------------- costs
+
+
+def plot_risks(loss: Loss) -> alt.LayerChart:
+    """Expected cost of each answer against the probability of being positive, with the thresholds.
+
+    With ϑ = P(T = 1): cϑ for negative, a + (d−a)ϑ for inconclusive, b(1−ϑ) for positive. The cheapest answer
+    is drawn thick.
+
+    Parameters
+    ----------
+    loss : Loss
+        All its costs > 0.
+
+    Returns
+    -------
+    altair.LayerChart
+
+    Examples
+    --------
+    >>> chart = plot_risks(Loss(inconclusive=0.2))
+    """
+    import altair as alt
+
+    lower, upper = loss.thresholds
+    words = list(DECISIONS.values())
+    whole = _segments(loss, words, [(0.0, 1.0)] * 3)
+    pays = [(0.0, lower), (lower, upper), (upper, 1.0)]
+    if not loss.allows_inconclusive:
+        pays[1] = (np.nan, np.nan)
+    best = _segments(loss, words, pays)
+    axes = {
+        "x": across("x", _PROBABILITY, (0, 1)),
+        "y": upward("y", "Expected cost", (0, 1.03 * float(np.max(loss.risks([0.0, 1.0]))))),
+        "color": decision_colour(words),
+    }
+    marks = sorted({lower, upper})
+    text = [f"{value:.3g}" for value in marks]
+    rules = alt.Chart(inline(x=marks, text=text))
+    names = rules.mark_text(align="center", dy=-6, style="note")
+    return themed(
+        layered(
+            rules.mark_rule(style="reference").encode(x=axes["x"]),
+            names.encode(x=axes["x"], y=alt.value(0), text=alt.Text("text", type="nominal")),
+            alt.Chart(whole).mark_line(strokeWidth=1.5).encode(**axes, strokeDash=decision_dash()),
+            alt.Chart(best).mark_line(strokeWidth=5).encode(**axes),
+            **WIDE,
+            title=alt.TitleParams("What each answer costs", subtitle="thick: the cheapest answer", offset=20),
+        )
+    )
+
+
+def _segments(loss: Loss, words: Sequence[str], parts: Sequence[tuple[float, float]]) -> alt.InlineData:
+    """Each answer's line over its own part of the axis."""
+    rows = [
+        (word, x, loss.risks(x)[k])
+        for k, (word, part) in enumerate(zip(words, parts, strict=True))
+        for x in part
+        if x == x
+    ]
+    decision, x, y = zip(*rows, strict=True)
+    return inline(decision=decision, x=x, y=y)
+
+
+def plot_risk_by_cost(table: Table) -> alt.LayerChart:
+    """Empirical risk of each method against the cost of an inconclusive answer.
+
+    Parameters
+    ----------
+    table : Table
+        Columns method, inconclusive and risk, as `risk_by_cost` returns; rows are joined in their order, so
+        two rows at one cost draw a jump.
+
+    Returns
+    -------
+    altair.LayerChart
+
+    Examples
+    --------
+    >>> table = Table({"method": ["average"] * 2, "inconclusive": [0.1, 0.5], "risk": [0.05, 0.2]})
+    >>> chart = plot_risk_by_cost(table)
+    """
+    import altair as alt
+
+    needed(table, "method", "inconclusive", "risk")
+    names = list(dict.fromkeys(table["method"]))
+    cost, risk = table["inconclusive"], table["risk"]
+    data = inline(method=table["method"], x=cost, y=risk, order=range(len(table)))
+    signs = method_signs(names)
+    lines = alt.Chart(data).mark_line(strokeWidth=2, strokeJoin="bevel")
+    return themed(
+        layered(
+            lines.encode(
+                x=across("x", "Cost of an inconclusive answer", (min(cost), max(cost))),
+                y=upward("y", "Mean cost per individual", (0, 1.05 * max(*risk, 1e-9))),
+                order=alt.Order("order", type="quantitative"),
+                color=signs["color"],
+                strokeDash=signs["strokeDash"],
+            ),
+            **WIDE,
+            title="Cost of decisions, judged by the truth",
+        )
+    )

@@ -1,0 +1,129 @@
+"""A posterior in the form that ArviZ reads: draws, predictions and likelihoods, one entry per individual."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import gammaln
+
+from binreps.counts import UNKNOWN, CountTable
+from binreps.errors import OptionError
+from binreps.fits.bayes import BayesFit, fit_bayes
+from binreps.fits.mcmc import McmcFit, arviz
+from binreps.model import NAMES, Float, Rates, log_class_likelihoods
+from binreps.options import check_whole, generator
+
+_CHAINS = 4  # ArviZ compares chains; independent draws may be dealt to as many as one likes
+_MOST_VALUES = 2 * 10**7  # draws × individuals: 160 MB for each of two groups
+
+
+def to_arviz(fit: BayesFit | McmcFit, *, rng: np.random.Generator | int, draws: int = 2000) -> Any:
+    """A posterior as ArviZ's own object: `InferenceData` for ArviZ 0.x, a `DataTree` for ArviZ 1.x.
+
+    Its groups are `prior` and `posterior` (the three rates), `posterior_predictive` and `observed_data`
+    (`s`), `log_likelihood` (of `s`, per *individual*, so that `arviz.loo` leaves out one individual at a
+    time) and `constant_data` (`n`, and `known`: −1 if not). Individuals are in the order of the count table;
+    those of unknown status without replicates, who have no result to predict, are left out.
+
+    The likelihood is that of s given n, log C(n, s) + log[θ(1−q)^s q^(n−s) + (1−θ)p^s(1−p)^(n−s)]; an
+    individual of known status has its own class's term only, and is predicted within that class.
+
+    Parameters
+    ----------
+    fit : BayesFit or McmcFit
+        The exact posterior is drawn from independently: no burn-in, and R̂ is 1 but for chance. The draws of
+        `fit_mcmc` are taken as they are, chain by chain, with their divergences.
+    rng : numpy.random.Generator or int
+        Seed of the draws.
+    draws : int
+        How many draws from an exact posterior, rounded up to a multiple of 4.
+
+    Returns
+    -------
+    arviz.InferenceData or xarray.DataTree
+
+    Raises
+    ------
+    OptionError
+        For more than 20 million values per group: ArviZ has no weights, so every individual is listed.
+
+    Examples
+    --------
+    >>> tree = to_arviz(fit_bayes(CountTable([3, 3, 3], [0, 1, 3], weight=[60, 9, 31])), rng=1)
+    >>> tree.posterior["prevalence"].shape, tree.log_likelihood["s"].shape
+    ((4, 500), (4, 500, 100))
+    """
+    if not isinstance(fit, BayesFit | McmcFit):
+        raise OptionError(f"to_arviz takes a fit by fit_bayes or fit_mcmc, got {type(fit).__name__}")
+    check_whole("draws", draws, 100, 10**7)
+    size = fit.diverging.size if isinstance(fit, McmcFit) else -(-int(draws) // _CHAINS) * _CHAINS
+    counts = _with_evidence(fit.counts)
+    _refuse_too_many(counts.individuals, size)
+    az, groups = arviz(), _groups(fit, counts, size, generator(rng))
+    dims = {name: ["individual"] for name in ("s", "n", "known")}
+    if int(az.__version__.split(".")[0]) == 0:
+        return az.from_dict(**groups, dims=dims)
+    return az.from_dict(groups, dims=dims)
+
+
+def _with_evidence(counts: CountTable) -> CountTable:
+    """Those with a replicate or a known status: ArviZ fails on a likelihood that is 1 whatever the rates."""
+    kept = (counts.n > 0) | (counts.known != UNKNOWN)
+    return CountTable(counts.n[kept], counts.s[kept], counts.weight[kept], counts.known[kept])
+
+
+def _groups(
+    fit: BayesFit | McmcFit, counts: CountTable, size: int, rng: np.random.Generator
+) -> dict[str, dict[str, Any]]:
+    """What ArviZ calls groups, each with its variables."""
+    chains = fit.chains if isinstance(fit, McmcFit) else _in_chains(fit, size, rng)
+    before = _in_chains(fit_bayes(CountTable([], []), fit.prior), size - size % _CHAINS, rng)
+    n, s, known = (np.repeat(column, counts.weight) for column in (counts.n, counts.s, counts.known))
+    groups: dict[str, dict[str, Any]] = {
+        "posterior": dict(zip(NAMES, chains, strict=True)),
+        "prior": dict(zip(NAMES, before, strict=True)),
+        "posterior_predictive": {"s": _predicted(n, known, chains, rng)},
+        "log_likelihood": {"s": np.repeat(_log_likelihoods(counts, chains), counts.weight, axis=-1)},
+        "observed_data": {"s": s},
+        "constant_data": {"n": n, "known": known},
+    }
+    if isinstance(fit, McmcFit):
+        groups["sample_stats"] = {"diverging": fit.diverging}
+    return groups
+
+
+def _refuse_too_many(individuals: int, draws: int) -> None:
+    """A table of 10⁹ individuals is small here, but not in ArviZ."""
+    if individuals * draws > _MOST_VALUES:
+        raise OptionError(
+            f"to_arviz lists every individual, so draws × individuals must be at most {_MOST_VALUES:,}, got "
+            f"{draws:,} × {individuals:,}; for exact leave-one-out at any size, subtract log evidences"
+        )
+
+
+def _in_chains(fit: BayesFit, size: int, rng: np.random.Generator) -> Rates:
+    """Independent draws, dealt to chains."""
+    return Rates(*(rate.reshape(_CHAINS, -1) for rate in fit.draws(size, rng)))
+
+
+def _log_likelihoods(counts: CountTable, chains: Rates) -> Float:
+    """log P(s | n, rates) of an individual of each cell, shape (chains, draws, cells)."""
+    theta, p, q = chains
+    negative, positive = log_class_likelihoods(counts, p, q)
+    with np.errstate(divide="ignore"):  # a prevalence may round to 1
+        mixture = np.logaddexp(np.log1p(-theta) + negative, np.log(theta) + positive)
+    n, s = counts.n, counts.s
+    ways = gammaln(n + 1) - gammaln(s + 1) - gammaln(n - s + 1)
+    return np.asarray(np.moveaxis(mixture, 0, -1) + ways)
+
+
+def _predicted(
+    n: NDArray[Any], known: NDArray[Any], chains: Rates, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """New results of every individual: a status (unless known), then as many replicates as it had."""
+    theta, p, q = (rate[..., None] for rate in chains)
+    drawn = rng.random((*chains.prevalence.shape, n.size)) < theta
+    status = np.where(known == UNKNOWN, drawn, known == 1)
+    return np.asarray(rng.binomial(n, np.where(status, 1 - q, p)))

@@ -1,0 +1,139 @@
+"""One self-contained HTML page: it opens from disk without a network, can be mailed, and prints well."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from binreps._version import __version__
+from binreps.show.analysis import METHODS, Analysis, Part
+from binreps.show.figures import Figure, figures
+from binreps.show.theme import DECISION_COLOURS, DECISION_TEXT, FONT, to_svg
+from binreps.show.wording import (
+    REFERENCES,
+    command_line,
+    headline,
+    methods_paragraph,
+    plural,
+    python_lines,
+)
+from binreps.table import Table, format_value
+
+if TYPE_CHECKING:
+    from jinja2 import Template
+
+LISTED = 10_000
+"""Individuals up to which the page lists them; beyond, it points to the file of scores."""
+
+_LATTICE = 12  # replicates up to which the decision table is as wide as a page
+_MEASURES = ("sensitivity", "specificity", "share_inconclusive", "total_risk", "mean_risk", "brier")
+
+
+def report(analysis: Analysis, individuals: Table | None = None, scores_file: str = "") -> str:
+    """The report of an analysis as an HTML page.
+
+    Parameters
+    ----------
+    analysis : Analysis
+    individuals : Table, optional
+        The rows to list: at most 10,000, as `write_folder` gives them.
+    scores_file : str
+        The name of the file with everyone's score, to point to.
+
+    Returns
+    -------
+    str
+    """
+    wide = any(max(part.decisions["n"]) > _LATTICE for part in analysis.parts)
+    return _template().render(
+        analysis=analysis,
+        parts=[_part(part, analysis) for part in analysis.parts],
+        counts=analysis.counts,
+        answers=_answers(analysis.answers),
+        figures=[
+            (one.name, one.caption, _svg(one, i))
+            for i, one in enumerate(figures(analysis))
+            if one.name != "decisions" or wide  # otherwise the lattice above says the same
+        ],
+        individuals=individuals,
+        scores_file=scores_file,
+        methods=methods_paragraph(analysis),
+        references=REFERENCES,
+        command=command_line(analysis, "results"),
+        python=python_lines(analysis),
+        version=__version__,
+        colours=DECISION_COLOURS,
+        inks=DECISION_TEXT,
+        font=FONT,
+        shown=format_value,
+        chance=_chance,
+        plural=plural,
+    )
+
+
+@cache
+def _template() -> Template:
+    """The page, with everything that is filled in escaped."""
+    from jinja2 import Environment, StrictUndefined
+
+    text = (files("binreps.show") / "report.html").read_text(encoding="utf-8")
+    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(text)
+
+
+def _part(part: Part, analysis: Analysis) -> dict[str, Any]:
+    """What the page shows of one population."""
+    return {
+        "name": part.name,
+        "headline": headline(analysis, part),
+        "rates": part.rates(analysis.settings.level),
+        "answers": _answers(part.answers),
+        "lattice": _lattice(part.decisions),
+        "judged": _judged(part),
+    }
+
+
+def _answers(answers: dict[str, int]) -> list[tuple[str, int, float]]:
+    """Each answer with its number and share."""
+    total = max(sum(answers.values()), 1)
+    return [(word, number, number / total) for word, number in answers.items()]
+
+
+def _lattice(decisions: Table) -> list[tuple[int, list[dict[str, Any]]]]:
+    """The rows of the decision table, by number of replicates; not longer than a page is wide."""
+    sizes = [n for n in sorted(set(decisions["n"])) if n <= _LATTICE]
+    return [(n, [row for row in decisions if row["n"] == n]) for n in sizes]
+
+
+def _chance(probability: float | None) -> str:
+    """A probability in a cell of the lattice."""
+    if probability is None or probability != probability:
+        return "–"
+    if 0 < probability < 5e-4:
+        return "<0.001"
+    return ">0.999" if 0.9995 < probability < 1 else f"{probability:.3f}"
+
+
+def _judged(part: Part) -> Table | None:
+    """All methods against the truth."""
+    if not part.judged:
+        return None
+    columns: dict[str, list[Any]] = {"method": [METHODS[method] for method in part.judged]}
+    for name in _MEASURES:
+        columns[name.replace("_", " ")] = [getattr(result, name) for result in part.judged.values()]
+    return Table(columns)
+
+
+def _svg(figure: Figure, number: int) -> Any:
+    """A figure that scales with its column, with ids of its own and its caption for those who listen."""
+    from markupsafe import Markup, escape
+
+    text = to_svg(figure.chart)
+    text = re.sub(r"\b(id=\"|url\(#|href=\"#)(clip|gradient)", rf"\1f{number}\2", text)
+    start = text.index("<svg")
+    width = re.search(r'width="([\d.]+)"', text)
+    limit = f"max-width:{width[1]}px;" if width else ""
+    label = escape(figure.caption)
+    opening = f'<svg role="img" aria-label="{label}" style="{limit}width:100%;height:auto"'
+    return Markup(opening + text[start + 4 :])

@@ -1,0 +1,206 @@
+"""A fit as JSON: cells, prior, method and results. Loading fits again, in milliseconds, and compares.
+
+No pickle and no grids: the file can be read by a person, a database or another program, and cannot run code.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from binreps._version import __version__
+from binreps.counts import UNKNOWN, CountTable
+from binreps.errors import BinrepsError, DataError, OptionError
+from binreps.fits.base import Fit
+from binreps.fits.bayes import BayesFit, fit_bayes
+from binreps.fits.mode import MapFit, fit_map
+from binreps.fits.populations import PopulationsFit, fit_populations
+from binreps.fits.simple import AverageFit, MedianFit, fit_average, fit_median
+from binreps.model import NAMES, Prior
+from binreps.read.files import PathLike, replacing
+
+SCHEMA, VERSION = "binreps fit", 1
+_AGREE = 1e-6  # results of two machines or versions differ by less; a hand-made change hardly does
+
+_KINDS: Mapping[str, tuple[type, Callable[..., Any]]] = {
+    "average": (AverageFit, fit_average),
+    "median": (MedianFit, fit_median),
+    "map": (MapFit, fit_map),
+    "bayes": (BayesFit, fit_bayes),
+    "populations": (PopulationsFit, fit_populations),
+}
+
+
+def save_fit(fit: Fit | PopulationsFit, path: PathLike) -> Path:
+    """Write a fit as JSON; the file appears whole or not at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> fit = fit_bayes(CountTable([3, 3, 3], [0, 1, 3], [60, 9, 31]))
+    >>> load_fit(save_fit(fit, Path(tempfile.mkdtemp(), "fit.json"))) == fit
+    True
+    """
+    write_json(fit_to_dict(fit), path)
+    return Path(path)
+
+
+def load_fit(path: PathLike) -> Any:
+    """The fit that `save_fit` wrote, or that `summary.json` of an analysis holds, fitted again.
+
+    Raises
+    ------
+    DataError
+        If the file is not such a file, comes from a newer version, or holds results that do not follow from
+        its own counts and prior.
+    """
+    content = read_json(path)
+    if isinstance(content, dict) and isinstance(content.get("fit"), dict):
+        content = content["fit"]
+    try:
+        return fit_from_dict(content)
+    except DataError as error:
+        raise DataError(f"{path}: {error}") from None
+
+
+def fit_to_dict(fit: Fit | PopulationsFit) -> dict[str, Any]:
+    """A fit as plain values, ready for JSON."""
+    kind = next((kind for kind, (made, _) in _KINDS.items() if type(fit) is made), None)
+    if kind is None:
+        known = "fit_average, fit_median, fit_map, fit_bayes and fit_populations"
+        raise OptionError(f"fits by {known} can be saved, got {type(fit).__name__}")
+    content: dict[str, Any] = {"schema": SCHEMA, "version": VERSION, "binreps": __version__, "method": kind}
+    if isinstance(fit, MapFit | BayesFit | PopulationsFit):
+        content["prior"] = {name: list(shapes) for name, shapes in zip(NAMES, fit.prior, strict=True)}
+    if isinstance(fit, PopulationsFit):
+        content["populations"] = [
+            {"name": _population_name(name), **_cells(table)} for name, table in fit.counts.items()
+        ]
+    else:
+        content["cells"] = _cells(fit.counts)
+    return {**content, "results": _results(fit)}
+
+
+def fit_from_dict(content: Any) -> Any:
+    """The fit that `fit_to_dict` described, made again and compared."""
+    _check_schema(content)
+    _, refit = _KINDS[content["method"]]
+    try:
+        data = _data(content)
+        prior = {"prior": Prior(**content["prior"])} if "prior" in content else {}
+        fit = refit(data, **prior)
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise DataError(f"the fit is incomplete or damaged ({type(error).__name__}: {error})") from None
+    except BinrepsError as error:
+        raise DataError(f"the fit cannot be made again: {error}") from None
+    _compare(content.get("results"), _results(fit))
+    return fit
+
+
+def _check_schema(content: Any) -> None:
+    """Refuse what is no fit, or one of a version that this program does not know."""
+    if not isinstance(content, dict) or content.get("schema") != SCHEMA:
+        raise DataError("this is not a fit saved by binreps")
+    version = content.get("version")
+    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+        raise DataError(f"version must be a whole number ≥ 1, got {version!r}")
+    if version > VERSION:
+        made = content.get("binreps", "a newer version")
+        newer = f"the fit was saved by binreps {made} in format {version}"
+        raise DataError(f"{newer}, and this version reads up to format {VERSION}; upgrade binreps")
+    if content.get("method") not in _KINDS:
+        raise DataError(f"method must be one of {', '.join(_KINDS)}, got {content.get('method')!r}")
+
+
+def _cells(counts: CountTable) -> dict[str, list[Any]]:
+    """The columns of a count table."""
+    columns = {name: getattr(counts, name).tolist() for name in ("n", "s", "weight")}
+    if counts.has_known:
+        columns["known"] = [None if status == UNKNOWN else status for status in counts.known.tolist()]
+    return columns
+
+
+def _data(content: dict[str, Any]) -> Any:
+    """The counts of a saved fit, or those of its populations."""
+    if content["method"] != "populations":
+        return _count_table(content["cells"])
+    populations = {one["name"]: _count_table(one) for one in content["populations"]}
+    if len(populations) < len(content["populations"]):
+        raise DataError("two populations have the same name")
+    return populations
+
+
+def _count_table(cells: dict[str, Any]) -> CountTable:
+    """The counts from their columns."""
+    known = None if cells.get("known") is None else np.array(cells["known"], object)
+    return CountTable(cells["n"], cells["s"], cells["weight"], known)
+
+
+def _population_name(name: object) -> str | int:
+    """A name that JSON can hold."""
+    if not isinstance(name, str | int) or isinstance(name, bool):
+        raise OptionError(f"populations with names of text or whole numbers can be saved, got {name!r}")
+    return name
+
+
+def _results(fit: Any) -> dict[str, Any]:
+    """The numbers that a fit made again must give."""
+    results = {name: _plain(rate) for name, rate in zip(NAMES, fit.rates, strict=True)}
+    if hasattr(fit, "log_evidence"):
+        results["log_evidence"] = fit.log_evidence
+    return results
+
+
+def _plain(value: Any) -> Any:
+    """Floats, alone or in lists, with None for NaN."""
+    if np.ndim(value):
+        return [_plain(each) for each in value]
+    return None if math.isnan(value) else float(value)
+
+
+def _compare(saved: Any, found: dict[str, Any]) -> None:
+    """Refuse results that do not follow from the counts and the prior beside them."""
+    if not isinstance(saved, dict):
+        raise DataError("the fit has no results")
+    for name, value in found.items():
+        old, new = (np.array(each, dtype=object).ravel().tolist() for each in (saved.get(name), value))
+        if len(old) != len(new) or not all(map(_agree, old, new)):
+            rule = "its results must follow from its counts and prior"
+            found_now = f"{name} = {saved.get(name)} where fitting gives {value}"
+            raise DataError(f"{rule}, got {found_now}; the file was changed")
+
+
+def _agree(old: Any, new: Any) -> bool:
+    """Whether two numbers are the same but for rounding; None is equal to None only."""
+    if old is None or new is None:
+        return old is new
+    if not isinstance(old, int | float) or isinstance(old, bool):
+        return False
+    return bool(abs(old - new) <= _AGREE * max(1.0, abs(new)))
+
+
+def write_json(content: Any, path: PathLike) -> None:
+    """Write JSON with full precision, whole or not at all."""
+    text = json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1)
+    with replacing(path) as part:
+        part.write_text(text + "\n", encoding="utf-8")
+
+
+def read_json(path: PathLike) -> Any:
+    """The content of a JSON file."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_no_constant)
+    except OSError as error:
+        raise DataError(f"{path} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise DataError(f"{path} is not JSON ({error})") from None
+
+
+def _no_constant(name: str) -> Any:
+    """Refuse NaN and Infinity, which JSON does not have."""
+    raise ValueError(f"{name} is no JSON number")

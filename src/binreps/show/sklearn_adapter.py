@@ -1,0 +1,128 @@
+"""Replicates as a scikit-learn classifier; the extra `sklearn`, which `import binreps` never loads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from binreps.counts import CountTable
+from binreps.decide.loss import Loss, Predictor, one_of
+from binreps.errors import DataError, OptionError
+from binreps.fits.bayes import fit_bayes
+from binreps.model import Float
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils.validation import check_is_fitted
+except ModuleNotFoundError:
+    advice = "pip install 'binreps[sklearn]'"
+    raise ImportError(f"ReplicateClassifier needs scikit-learn, which is not installed: {advice}") from None
+
+
+class ReplicateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sklearn has no types
+    """Positive or negative from (n, s), with or without labels, for pipelines and cross-validation.
+
+    X has two columns: replicates n, and how many of them are positive, s. The classifier is unsupervised:
+    labels given to `fit` are ignored, so that scikit-learn may pass on the truth that judges. With
+    `use_known=True` they train instead; whoever trains must not be judged by the same labels.
+
+    Every row that is predicted counts as a *new* individual. For those the fit has seen, ask the fit itself:
+    `classifier.fit_.score(n, s)`.
+
+    Parameters
+    ----------
+    method : callable
+        From a `CountTable` to a fit: `fit_map`, or `functools.partial(fit_bayes, prior=…)`.
+    loss : Loss, optional
+        The costs that `predict` decides by. Default `Loss()`.
+    inconclusive : float
+        What `predict` returns where neither answer is safe (or no probability is to be had). With 0.5 the
+        answers are those of `Loss.cost`; with 0 or 1 every answer is one of the two classes.
+    use_known : bool
+        Whether the labels given to `fit`, 0, 1 or missing (None, NaN or −1), inform it.
+
+    Attributes
+    ----------
+    fit_ : Fit
+        The fit, with rates, summary, intervals.
+    classes_ : ndarray
+        0 and 1.
+
+    Examples
+    --------
+    >>> X = np.repeat([[4, 0], [4, 1], [4, 3], [4, 4]], [50, 20, 10, 20], axis=0)
+    >>> classifier = ReplicateClassifier(loss=Loss(inconclusive=0.2)).fit(X)
+    >>> classifier.predict_proba([[4, 0], [4, 2], [4, 4]]).round(3)
+    array([[1. , 0. ],
+           [0.6, 0.4],
+           [0. , 1. ]])
+    >>> classifier.predict([[4, 0], [4, 2], [4, 4]])
+    array([ 0, -1,  1])
+    """
+
+    def __init__(
+        self,
+        *,
+        method: Callable[[CountTable], Predictor] = fit_bayes,
+        loss: Loss | None = None,
+        inconclusive: float = -1,
+        use_known: bool = False,
+    ) -> None:
+        self.method = method
+        self.loss = loss
+        self.inconclusive = inconclusive
+        self.use_known = use_known
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> ReplicateClassifier:
+        """Fit the rates.
+
+        Parameters
+        ----------
+        X : array_like of whole numbers, shape (rows, 2)
+            n and s.
+        y : array_like, optional
+            Ignored, unless `use_known`.
+        sample_weight : array_like of whole numbers, optional
+            How many individuals each row stands for.
+        """
+        n, s = _columns(X)
+        if self.use_known and y is None:
+            raise OptionError("use_known=True needs the labels y, got none")
+        known = _known(y, n.size) if self.use_known and y is not None else None
+        self.fit_ = self.method(CountTable(n, s, sample_weight, known))
+        self.classes_ = np.array([0, 1])
+        self.n_features_in_ = 2
+        return self
+
+    def predict_proba(self, X: ArrayLike) -> Float:
+        """The probabilities of being negative and positive, one row per new individual."""
+        check_is_fitted(self)
+        positive = np.asarray(self.fit_.predict(*_columns(X)), dtype=float)
+        return np.column_stack([1 - positive, positive])
+
+    def predict(self, X: ArrayLike) -> NDArray[Any]:
+        """0, 1 or the inconclusive value: the cheapest answer for each new individual."""
+        answers = (self.loss or Loss()).classify(self.predict_proba(X)[:, 1])
+        values = np.array([0, self.inconclusive, 1])
+        return np.asarray(values[np.where(np.isnan(answers), 1, 2 * answers).astype(int)])
+
+
+def _columns(X: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
+    """n and s, the two columns; `CountTable` and `.predict` check their values."""
+    array = np.asarray(X)
+    if array.ndim != 2 or array.shape[1] != 2:
+        raise DataError(f"X must have two columns, n and s, got shape {array.shape}")
+    return array[:, 0], array[:, 1]
+
+
+def _known(y: ArrayLike, size: int) -> Float:
+    """Labels as known statuses: 0, 1, and NaN for what is missing."""
+    labels = one_of("y", y, (-1, 0, 1))
+    if labels.shape != (size,):
+        raise DataError(f"y must have one label per row of X ({size}), got shape {labels.shape}")
+    return np.where(labels == -1, np.nan, labels)

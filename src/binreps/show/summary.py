@@ -1,0 +1,115 @@
+"""An analysis as plain values for JSON: what machines read, with full precision."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+from binreps._version import __version__
+from binreps.decide.evaluate import Evaluation
+from binreps.model import NAMES
+from binreps.show.analysis import METHODS, Analysis, Part, Settings, Source
+from binreps.show.save import fit_to_dict
+from binreps.show.wording import command_line, headline, methods_paragraph
+from binreps.table import Table
+
+SCHEMA, VERSION = "binreps analysis", 1
+
+
+def summary(analysis: Analysis) -> dict[str, Any]:
+    """Everything an analysis holds, as dictionaries, lists, numbers and text.
+
+    Examples
+    --------
+    >>> from binreps.counts import CountTable
+    >>> from binreps.show.analysis import analyse
+    >>> content = summary(analyse(CountTable([3, 3], [0, 3], [60, 40])))
+    >>> content["schema"], content["version"], content["answers"]
+    ('binreps analysis', 1, {'negative': 60, 'inconclusive': 0, 'positive': 40})
+    """
+    counts = analysis.counts
+    return {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "binreps": __version__,
+        "input": _source(analysis.source),
+        "options": _options(analysis.settings),
+        "data": {
+            "individuals": counts.individuals,
+            "replicates": counts.replicates,
+            "positives": counts.positives,
+            "cells": len(counts),
+            "identifiable": counts.identifiable,
+        },
+        "answers": analysis.answers,
+        "populations": [_part(part, analysis) for part in analysis.parts],
+        "numerical_error": getattr(analysis.fit, "error", None),
+        "notes": list(analysis.notes),
+        "methods": methods_paragraph(analysis),
+        "command": command_line(analysis),
+        "fit": fit_to_dict(analysis.fit),
+    }
+
+
+def _source(source: Source) -> dict[str, Any]:
+    """The input, by name and hash; folders stay private."""
+    hashes = zip(source.paths, source.sha256, strict=True)
+    return {
+        "name": source.name,
+        "files": [{"name": Path(path).name, "sha256": digest} for path, digest in hashes],
+        "kind": source.guess.kind if source.guess else None,
+        "columns": dict(source.guess.columns) if source.guess else {},
+        "known": source.known,
+        "truth": source.truth,
+        "population": source.population,
+        "missing": source.missing,
+    }
+
+
+def _options(settings: Settings) -> dict[str, Any]:
+    """What the user chose."""
+    loss = settings.loss
+    return {
+        "method": settings.method,
+        "prior": {name: list(shapes) for name, shapes in zip(NAMES, settings.prior, strict=True)},
+        "loss": {
+            "false_positive": loss.false_positive,
+            "false_negative": loss.false_negative,
+            "inconclusive_negative": loss.inconclusive_negative,
+            "inconclusive_positive": loss.inconclusive_positive,
+            "thresholds": list(loss.thresholds),
+        },
+        "level": settings.level,
+        "replicates": settings.replicates,
+    }
+
+
+def _part(part: Part, analysis: Analysis) -> dict[str, Any]:
+    """One population."""
+    return {
+        "name": part.name if part.name is None else str(part.name),
+        "individuals": part.counts.individuals,
+        "rates": table_rows(part.rates(analysis.settings.level)),
+        "headline": headline(analysis, part),
+        "answers": part.answers,
+        "cells": table_rows(part.cells),
+        "decisions": table_rows(part.decisions),
+        "judged": {METHODS[method]: _judged(result) for method, result in part.judged.items()},
+    }
+
+
+def _judged(result: Evaluation) -> dict[str, Any]:
+    """How good the answers of one method were."""
+    measures = {row["measure"]: plain(row["value"]) for row in result.summary()}
+    return {**measures, "confusion": table_rows(result.confusion)}
+
+
+def table_rows(table: Table) -> list[dict[str, Any]]:
+    """The rows of a table, with None for NaN and infinity."""
+    return [{name: plain(value) for name, value in row.items()} for row in table]
+
+
+def plain(value: Any) -> Any:
+    """A value that JSON has."""
+    return None if isinstance(value, float) and not math.isfinite(value) else value

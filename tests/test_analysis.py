@@ -1,0 +1,245 @@
+"""An analysis holds what the fits, decisions and evaluations say; its JSON, words and files say the same."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shlex
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import binreps as br
+from binreps.show.summary import summary
+from binreps.show.wording import command_line, headline, methods_paragraph, percent, python_lines
+from binreps.study.datasets import SCREENING_FILE
+
+COUNTS = br.load_screening_counts()
+LOSS = br.Loss(false_negative=3, inconclusive=(0.2, 0.4))
+SETTINGS = br.Settings(prior=br.Prior((1, 4)), loss=LOSS, level=0.8, replicates=3)
+
+
+@pytest.fixture(scope="module")
+def example() -> br.Analysis:
+    return br.analyse_file(SCREENING_FILE, br.Settings(loss=br.Loss(inconclusive=0.2)), truth="truth")
+
+
+def test_everything_comes_from_the_library() -> None:
+    analysis = br.analyse(COUNTS, SETTINGS)
+    fit = br.fit_bayes(COUNTS, SETTINGS.prior)
+    part = analysis.main
+    assert analysis.fit == fit
+    assert part.decisions == br.decision_table(fit, LOSS, 3, level=0.8)
+    assert part.cells["score"] == tuple(fit.score(COUNTS.n, COUNTS.s))
+    assert part.cells["lower"] == tuple(fit.score_interval(COUNTS.n, COUNTS.s, level=0.8)[0])
+    words = br.decision_words(LOSS.classify(fit.score(COUNTS.n, COUNTS.s)))
+    assert part.cells["decision"] == tuple(words)
+    for word, number in analysis.answers.items():
+        assert number == sum(w for w, d in zip(COUNTS.weight, words, strict=True) if d == word)
+    rates = part.rates(0.8)
+    assert rates["Average"][:3] == tuple(br.fit_average(COUNTS).rates)
+    assert rates["MAP"][:3] == tuple(br.fit_map(COUNTS, br.Prior((1, 4))).rates)
+    assert rates["upper"][:3] == tuple(fit.interval(0.8)[1])
+
+
+def test_any_method_can_decide() -> None:
+    for method in ("average", "median", "map"):
+        analysis = br.analyse(COUNTS, br.Settings(method))
+        assert analysis.fit == analysis.main.fits[method]
+        assert "lower" not in analysis.main.cells.columns
+        assert analysis.main.rates(0.9)["lower"]  # the Bayesian fit is there for comparison
+
+
+def test_the_truth_judges_and_informs_nothing(example: br.Analysis) -> None:
+    assert example.fit == br.fit_bayes(COUNTS)
+    n, s, truth = example.truth.n, example.truth.s, example.truth.known
+    again = br.evaluate(example.fit.score(n, s), truth, example.settings.loss, example.truth.weight)
+    assert example.main.judged["bayes"] == again
+    assert example.main.judged["bayes"].individuals == 120
+
+
+def test_a_known_status_informs_the_fit(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("id,n,s,status\na,3,0,0\nb,3,3,1\nc,3,1,\n", encoding="utf-8")
+    analysis = br.analyse_file(path, known="status")
+    assert analysis.counts.has_known
+    assert not analysis.main.judged
+    with pytest.raises(br.OptionError, match=r"give known='status' or truth='status', not both"):
+        br.analyse_file(path, known="status", truth="status")
+
+
+def test_populations_share_the_test(tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    rows = {"site": ["a"] * 60 + ["b"] * 60, "n": [3] * 120, "s": [0, 3] * 30 + [0, 0, 0, 3, 0, 1] * 10}
+    pa.parquet.write_table(pa.table(rows), path)
+    analysis = br.analyse_file(path, population="site")
+    assert isinstance(analysis.fit, br.PopulationsFit)
+    assert [part.name for part in analysis.parts] == ["a", "b"]
+    assert analysis.parts[1].decisions == br.decision_table(analysis.shared["b"], br.Loss(), 3)
+    assert sum(analysis.answers.values()) == 120
+    files = br.write_folder(analysis, tmp_path / "out")
+    scores = list(csv.DictReader(files[1].read_text(encoding="utf-8").splitlines()))
+    assert len(scores) == 120
+    for row in scores[::7]:
+        fit = analysis.shared[row["site"]]
+        assert float(row["score"]) == pytest.approx(fit.score(int(row["n"]), int(row["s"])), abs=1e-12)
+    content = json.loads(files[3].read_text(encoding="utf-8"))
+    assert br.load_fit(files[3]) == analysis.fit
+    assert [part["name"] for part in content["populations"]] == ["a", "b"]
+    with pytest.raises(br.OptionError, match="several populations are fitted by the method bayes"):
+        br.analyse_file(path, br.Settings("map"), population="site")
+
+
+def test_one_who_cannot_be_scored_is_undecided() -> None:
+    analysis = br.analyse(br.CountTable([0, 3, 3], [0, 0, 3], [2, 5, 4]), br.Settings("average"))
+    assert analysis.answers == {"negative": 5, "inconclusive": 0, "positive": 4, "undecided": 2}
+
+
+def test_nobody_at_all_is_an_answer() -> None:
+    analysis = br.analyse(br.CountTable([], []))
+    assert set(analysis.main.fits) == {"bayes"}
+    assert any("no estimate by the Average method" in note for note in analysis.notes)
+    assert json.dumps(summary(analysis), allow_nan=False)
+    assert "no binary replicates" in methods_paragraph(analysis)
+
+
+def test_data_that_rest_on_the_prior_say_so() -> None:
+    assert any("rest on the prior" in note for note in br.analyse(br.CountTable([2, 2], [0, 2])).notes)
+    assert not br.analyse(COUNTS).notes
+
+
+@pytest.mark.parametrize(
+    ("settings", "sentence"),
+    [
+        ({"method": "mean"}, "method must be one of average, median, map, bayes, got 'mean'"),
+        ({"level": 1.5}, "level must be between 0 and 1"),
+        ({"loss": br.Loss(inconclusive=0)}, "thresholds follow only from costs > 0"),
+        ({"replicates": 0}, "replicates must be a whole number from 1"),
+    ],
+)
+def test_settings_that_cannot_be(settings: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(br.OptionError, match=sentence):
+        br.Settings(**settings)
+
+
+def test_the_summary_holds_every_number_in_full(example: br.Analysis) -> None:
+    content = json.loads(json.dumps(summary(example), allow_nan=False))
+    assert content["schema"] == "binreps analysis"
+    assert content["version"] == 1
+    assert content["input"]["missing"] == 7
+    assert len(content["input"]["files"][0]["sha256"]) == 64
+    (part,) = content["populations"]
+    by_name = {row["rate"]: row for row in part["rates"]}
+    assert by_name["prevalence"]["Bayes"] == example.fit.rates.prevalence
+    assert by_name["sensitivity"]["upper"] == 1 - example.fit.interval(0.9)[0].false_negative
+    assert [cell["score"] for cell in part["cells"]] == list(example.main.cells["score"])
+    assert content["numerical_error"] == example.fit.error
+    assert part["judged"]["Bayes"]["total_risk"] == example.main.judged["bayes"].total_risk
+    assert str(SCREENING_FILE.parent) not in json.dumps(content["input"])
+
+
+def test_the_words_have_the_numbers(example: br.Analysis) -> None:
+    words, rates = headline(example), example.fit.rates
+    lower, upper = example.fit.interval(0.9)
+    assert words["prevalence"] == (
+        f"{rates.prevalence:.1%} ({lower.prevalence:.1%} to {upper.prevalence:.1%})"
+    )
+    assert words["sensitivity"].startswith(f"{rates.sensitivity:.1%} ({1 - upper.false_negative:.1%} to")
+    paragraph = methods_paragraph(example)
+    for part in ("120 individuals", "473 replicates", "Beta(0.5, 0.5)", words["prevalence"], br.__version__):
+        assert part in paragraph
+
+
+def test_a_share_is_never_rounded_to_certainty() -> None:
+    for share in (1e-12, 1e-4, 0.5, 0.9996, 1 - 1e-12):
+        assert percent(share) not in ("0%", "100%", "0.0%", "100.0%")
+
+
+def test_an_explanation_names_the_cheapest_answer() -> None:
+    fit = br.fit_bayes(COUNTS)
+    for s in range(7):
+        sentence = br.explain(fit, LOSS, 6, s)
+        answer = br.decision_words(LOSS.classify(fit.predict(6, s)))
+        assert sentence.endswith(f"the cheapest is {answer}.")
+        assert f"With {s} positive of 6 replicates" in sentence
+    assert "gives no probability" in br.explain(br.fit_average(COUNTS), LOSS, 0, 0, new=False)
+
+
+def test_the_lines_of_python_repeat_the_analysis(tmp_path: Path) -> None:
+    path = tmp_path / "it's data.csv"
+    path.write_bytes(SCREENING_FILE.read_bytes())
+    analysis = br.analyse_file(path, SETTINGS, truth="truth")
+    place: dict[str, Any] = {}
+    exec(python_lines(analysis), place)
+    assert place["analysis"] == analysis
+    counted = br.analyse(COUNTS, SETTINGS)
+    exec(python_lines(counted), place)
+    assert place["analysis"].fit == counted.fit
+    assert place["analysis"].settings == SETTINGS
+
+
+def test_the_command_names_what_was_chosen() -> None:
+    analysis = br.analyse_file(SCREENING_FILE, SETTINGS, truth="truth")
+    words = shlex.split(command_line(analysis, "a folder"))
+    assert words[:2] == ["binreps", "analyse"]
+    pairs = dict(zip(words[3::2], words[4::2], strict=True))
+    assert pairs == {
+        "--individual": "individual",
+        "--result": "result",
+        "--truth": "truth",
+        "--prior-prevalence": "1,4",
+        "--cost-false-negative": "3",
+        "--cost-inconclusive": "0.2,0.4",
+        "--level": "0.8",
+        "--up-to": "3",
+        "--out": "a folder",
+    }
+
+
+def test_the_files_of_a_folder_agree(example: br.Analysis, tmp_path: Path) -> None:
+    files = br.write_folder(example, tmp_path / "new" / "folder")
+    assert [file.name for file in files] == [
+        "report.html",
+        "scores.csv",
+        "decision_table.csv",
+        "summary.json",
+    ]
+    assert sorted(path.name for path in files[0].parent.iterdir()) == sorted(file.name for file in files)
+    scores = list(csv.DictReader(files[1].read_text(encoding="utf-8").splitlines()))
+    assert len(scores) == 120
+    decided = [row["decision"] for row in scores]
+    assert {word: decided.count(word) for word in example.answers} == example.answers
+    table = list(csv.DictReader(files[2].read_text(encoding="utf-8").splitlines()))
+    assert [float(row["probability"]) for row in table] == list(example.main.decisions["probability"])
+    assert br.load_fit(files[3]) == example.fit
+    parquet = br.write_folder(example, tmp_path / "p", parquet=True)[1]
+    assert np.array_equal(
+        sorted(pa.parquet.read_table(parquet)["score"].to_pylist()),
+        sorted(float(row["score"]) for row in scores),
+    )
+
+
+def test_a_folder_that_is_a_file_is_refused(example: br.Analysis, tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("mine", encoding="utf-8")
+    with pytest.raises(br.OptionError, match="must not be a file"):
+        br.write_folder(example, tmp_path / "x")
+    assert (tmp_path / "x").read_text(encoding="utf-8") == "mine"
+
+
+def test_counts_alone_are_written_cell_by_cell(tmp_path: Path) -> None:
+    files = br.write_folder(br.analyse(COUNTS), tmp_path)
+    scores = list(csv.DictReader(files[1].read_text(encoding="utf-8").splitlines()))
+    assert [int(row["weight"]) for row in scores] == COUNTS.weight.tolist()
+
+
+def test_columns_that_have_our_names_stay(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("id,tests,hits,score,decision\na,3,0,9,x\nb,3,3,8,y\n", encoding="utf-8")
+    files = br.write_folder(br.analyse_file(path, n="tests", s="hits"), tmp_path / "out")
+    rows = list(csv.DictReader(files[1].read_text(encoding="utf-8").splitlines()))
+    assert [row["score"] for row in rows] == ["9", "8"]
+    assert [row["binreps_decision"] for row in rows] == ["negative", "positive"]

@@ -1,0 +1,216 @@
+"""The program as a user runs it: what it prints, what it writes, how it fails."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet
+import pytest
+
+import binreps as br
+from binreps.cli.app import main
+from binreps.study.datasets import SCREENING_FILE
+from system_tools import require
+
+
+def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, str]:
+    """Exit code, output and errors of the program."""
+    with pytest.raises(SystemExit) as stop:
+        main([str(word) for word in words])
+    out, err = capsys.readouterr()
+    return int(stop.value.code or 0), out, err
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of one analysis."""
+    folder = tmp_path_factory.mktemp("results")
+    br.write_folder(br.analyse_file(SCREENING_FILE, br.Settings(replicates=4), truth="truth"), folder)
+    return folder
+
+
+def test_without_a_file_the_example_is_analysed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    code, out, err = run(capsys, "analyse", "--out", tmp_path / "out")
+    assert (code, err) == (0, "")
+    fit = br.fit_bayes(br.load_screening_counts())
+    assert f"{fit.rates.prevalence:.3f}" in out
+    for words in (
+        "120 individuals",
+        "7 missing results",
+        "Average  Median    MAP  Bayes",
+        "Judged by column",
+    ):
+        assert words in out
+    assert "\x1b" not in out
+    assert max(map(len, out.splitlines()[:-1])) <= 80  # the last line names the folder
+    names = sorted(path.name for path in (tmp_path / "out").iterdir())
+    assert names == ["decision_table.csv", "report.html", "scores.csv", "summary.json"]
+
+
+def test_json_is_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys, "analyse", SCREENING_FILE, "--json", "--cost-inconclusive", "0.1,0.3")
+    content = json.loads(out)
+    assert code == 0
+    assert content["options"]["loss"]["inconclusive_positive"] == 0.3
+    assert content["populations"][0]["rates"][0]["Bayes"] == content["fit"]["results"]["prevalence"]
+
+
+def test_the_printed_command_repeats_the_analysis(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("analyse", SCREENING_FILE, "--method", "map", "--prior-false-positive", "1,30", "--level", "0.5")
+    first = json.loads(run(capsys, *words, "--truth", "truth", "--json")[1])
+    again = first["command"].split()[1:]
+    assert json.loads(run(capsys, *again, "--json")[1]) == first
+
+
+def test_groups_are_fitted_one_by_one(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    rows = "".join(f"{'ab'[i % 2]},{i},3,{3 * (i % 3 == 0)}\n" for i in range(60))
+    path.write_text(f"assay,id,n,s\n{rows}", encoding="utf-8")
+    code, out, _ = run(capsys, "analyse", path, "--by", "assay", "--out", tmp_path / "out")
+    assert code == 0
+    assert "prevalence" in out
+    with (tmp_path / "out" / "groups.csv").open(encoding="utf-8") as file:
+        groups = list(csv.DictReader(file))
+    assert [row["assay"] for row in groups] == ["a", "b"]
+    counts = br.read_counts(path, n="n", s="s", individual="id")
+    assert sum(int(row["individuals"]) for row in groups) == counts.individuals
+    rows_as_json = json.loads(run(capsys, "analyse", path, "--by", "assay", "--json")[1])
+    assert float(groups[0]["prevalence"]) == rows_as_json[0]["prevalence"]
+
+
+def test_new_individuals_are_scored_by_an_earlier_fit(
+    capsys: pytest.CaptureFixture[str], results: Path, tmp_path: Path
+) -> None:
+    new, out = tmp_path / "new.csv", tmp_path / "scored.parquet"
+    new.write_text("id,n,s\nx,6,2\ny,3,3\n", encoding="utf-8")
+    code, text, _ = run(capsys, "score", new, "--model", results / "summary.json", "--out", out)
+    assert code == 0
+    assert "read as one row per individual" in text
+    rows = pyarrow.parquet.read_table(out).to_pylist()
+    fit = br.load_fit(results / "summary.json")
+    assert [row["score"] for row in rows] == [fit.predict(6, 2), fit.predict(3, 3)]
+    assert rows[1]["decision"] == "positive"
+
+
+def test_the_table_takes_other_costs(
+    capsys: pytest.CaptureFixture[str], results: Path, tmp_path: Path
+) -> None:
+    words = ("table", "--model", results / "summary.json", "--up-to", 2, "--cost-false-negative", 9)
+    rows = json.loads(run(capsys, *words, "--json", "--out", tmp_path / "t.csv")[1])
+    fit = br.load_fit(results / "summary.json")
+    expected = br.decision_table(fit, br.Loss(false_negative=9), 2)
+    assert [row["decision"] for row in rows] == list(expected["decision"])
+    assert (tmp_path / "t.csv").exists()
+    assert "expected cost" in run(capsys, *words)[1]
+
+
+def test_simulated_data_can_be_analysed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    for path, more in ((tmp_path / "a.csv", []), (tmp_path / "b.csv", ["--long"])):
+        words = ("simulate", "--individuals", 50, "--replicates", "3-5", "--seed", 7, "--out", path, *more)
+        assert run(capsys, *words)[0] == 0
+    one, other = (
+        json.loads(run(capsys, "analyse", tmp_path / name, "--truth", "truth", "--json")[1])["fit"]["cells"]
+        for name in ("a.csv", "b.csv")
+    )
+    assert one == other
+
+
+def test_theory_is_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = json.loads(run(capsys, "theory", "--replicates", "3", "--individuals", "50", "--json")[1])
+    exact = br.theory.prevalence_error([3] * 50, br.Rates(0.3, 0.1, 0.05), score="median")
+    assert rows[1]["bias"] == pytest.approx(exact.bias)
+    assert rows[1]["root_mean_square_error"] == pytest.approx(exact.root_mean_square)
+    assert "The median is more biased than the average" in run(capsys, "theory")[1]
+
+
+BAD = {
+    "no such file": (("analyse", "nowhere.csv"), "there is no file nowhere.csv"),
+    "no such option": (("analyse", "--colour"), "No such option: --colour"),
+    "no such command": (("analyze",), "No such command 'analyze'"),
+    "a word for a number": (("analyse", "--level", "high"), "Invalid value for '--level'"),
+    "a level": (("analyse", "--level", "2"), "level must be between 0 and 1, got 2.0"),
+    "a method": (("analyse", "--method", "mean"), "method must be one of"),
+    "a prior": (("analyse", "--prior-prevalence", "3"), "--prior-prevalence must be two numbers"),
+    "a cost": (("analyse", "--cost-false-positive", "-1"), "false_positive must be a finite cost"),
+    "by and truth": (("analyse", "x.csv", "--by", "a", "--truth", "t"), "--by fits each group on its own"),
+    "no model": (("score", "x.csv", "--model", "no.json", "--out", "y.csv"), "no.json cannot be read"),
+    "a range": (("theory", "--replicates", "6-2"), "--replicates must be a number or a range"),
+    "a target": (("simulate", "--out", "x.doc"), "x.doc cannot be written"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_bad_usage_and_bad_data_end_in_one_sentence(what: str, capsys: pytest.CaptureFixture[str]) -> None:
+    words, sentence = BAD[what]
+    code, out, err = run(capsys, *words)
+    assert (code, out) == (2, "")
+    assert sentence in err
+    assert err.startswith("binreps: ")
+    assert err.count("\n") == 1
+
+
+def test_debug_shows_where_an_error_comes_from() -> None:
+    with pytest.raises(br.DataError, match="no file"):
+        main(["analyse", "nowhere.csv", "--debug"])
+
+
+def test_unclear_columns_are_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    path.write_text("a,b,c\nx,y,1\nx,z,0\n", encoding="utf-8")
+    code, _, err = run(capsys, "analyse", path)
+    assert code == 2
+    assert "say which column is the individual; the candidates are 'a', 'b'" in err
+    assert run(capsys, "analyse", path, "--individual", "a")[0] == 0
+
+
+def test_an_input_is_never_overwritten(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    path = tmp_path / "scores.csv"
+    shutil.copy(SCREENING_FILE, path)
+    code, _, err = run(capsys, "analyse", path, "--out", tmp_path)
+    assert code == 2
+    assert "is read and cannot be written too" in err
+    assert path.read_bytes() == SCREENING_FILE.read_bytes()
+
+
+def test_help_has_an_example_for_each_command(capsys: pytest.CaptureFixture[str]) -> None:
+    commands = [line.split()[1] for line in run(capsys, "--help")[1].splitlines() if line.startswith("│ ")]
+    named = {"analyse", "score", "table", "simulate", "theory"}
+    assert named <= set(commands)
+    for command in named:
+        assert f"binreps {command}" in run(capsys, command, "--help")[1]
+    assert run(capsys, "--version")[1] == f"binreps {br.__version__}\n"
+
+
+def test_the_installed_program_survives_a_reader_that_stops() -> None:
+    command = f"{sys.executable} -m binreps analyse --json | head -c 20; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1)  # where it was when the pipe broke
+    assert not done.stderr
+
+
+@pytest.mark.parametrize("columns", [80, 140])
+def test_the_terminal_shows_colours_within_its_width(columns: int, tmp_path: Path) -> None:
+    """In tmux, as a person sees it."""
+    tmux = require("tmux", "tmux")
+    socket = str(tmp_path / "s")
+    env = {**os.environ, "TERM": "xterm-256color"}
+    env.pop("NO_COLOR", None)
+    start = [tmux, "-S", socket, "new-session", "-d", "-x", str(columns), "-y", "60"]
+    command = f"{sys.executable} -m binreps analyse; tmux -S {socket} wait-for -S done; sleep 60"
+    subprocess.run([*start, command], check=True, env=env)
+    try:
+        subprocess.run([tmux, "-S", socket, "wait-for", "done"], check=True, timeout=120)
+        show = [tmux, "-S", socket, "capture-pane", "-p", "-t", ":0"]
+        plain = subprocess.run(show, capture_output=True, text=True, check=True).stdout
+        coloured = subprocess.run([*show, "-e"], capture_output=True, text=True, check=True).stdout
+    finally:
+        subprocess.run([tmux, "-S", socket, "kill-server"], check=False)
+    assert ".36?" in plain
+    assert "In short: of 5 replicates" in plain
+    assert "\x1b[" in coloured

@@ -1,0 +1,98 @@
+"""The report in a real browser: complete, silent, without a network, and with nothing of the user's run."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import binreps as br
+from binreps.show.report import report
+from binreps.study.datasets import SCREENING_FILE
+from system_tools import require
+
+EVIL = '<script>document.title="owned"</script>'
+FLAGS = (
+    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+    *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+)
+
+
+class Page(HTMLParser):
+    """What a page holds: its tags, and what they point to."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    analysis = br.analyse_file(SCREENING_FILE, br.Settings(replicates=4), truth="truth")
+    rows = br.Table({"individual": ["P001", EVIL], "score": [0.5, 0.9], "decision": ["negative", None]})
+    return report(analysis, rows, "scores.csv")
+
+
+def test_the_page_needs_nothing_from_outside(page: str) -> None:
+    links = [
+        value
+        for _, attributes in Page(page).tags
+        for name, value in attributes.items()
+        if name in ("src", "href", "xlink:href", "action") and value
+    ]
+    assert set(links) <= {"scores.csv"} | {link for link in links if link.startswith("#")}
+    assert not re.search(r"@import|url\((?!#)", page)
+
+
+def test_what_users_write_is_text(page: str) -> None:
+    assert EVIL not in page
+    assert "&lt;script&gt;document.title" in page
+    assert sum(tag == "script" for tag, _ in Page(page).tags) == 1
+
+
+def test_ids_are_given_once(page: str) -> None:
+    ids = [attributes["id"] for _, attributes in Page(page).tags if attributes.get("id")]
+    assert len(ids) == len(set(ids))
+
+
+def test_the_first_answers_are_there(page: str) -> None:
+    fit = br.fit_bayes(br.load_screening_counts())
+    assert f"<strong>{fit.rates.prevalence:.1%}</strong>" in page
+    assert f"{fit.rates.sensitivity:.1%} (" in page
+    assert "Of 4 replicates" in page
+    assert page.count("<figure") >= 6
+    assert page.count("<svg") == page.count("<figure")
+    assert 'aria-label="' in page
+
+
+def test_user_text_is_escaped_in_titles_columns_and_populations(tmp_path: Path) -> None:
+    path = tmp_path / "data.csv"
+    rows = "".join(f"{site},{i},3,{3 * (i % 2)}\n" for i in range(8) for site in ('"<b>x"', "y"))
+    path.write_text(f'"<i>site",id,n,s\n{rows}', encoding="utf-8")
+    analysis = br.analyse_file(path, population="<i>site", name=EVIL)
+    page = report(analysis)
+    assert EVIL not in page
+    assert "<b>x" not in page
+    assert "<i>site" not in page
+    assert "&lt;b&gt;x" in page
+
+
+def test_a_browser_draws_it_without_a_word(page: str, tmp_path: Path) -> None:
+    chromium = require("chromium", "chromium")
+    path = tmp_path / "report.html"
+    path.write_text(page, encoding="utf-8")
+    flags = [*FLAGS, f"--user-data-dir={tmp_path / 'profile'}", "--enable-logging=stderr", "--v=0"]
+    pdf, dump = tmp_path / "report.pdf", [chromium, *flags, "--dump-dom", path.as_uri()]
+    done = subprocess.run(dump, capture_output=True, text=True, timeout=120, check=True)
+    assert "<title>screening.csv" in done.stdout
+    assert "CONSOLE" not in done.stderr
+    printing = [chromium, *flags, f"--print-to-pdf={pdf}", path.as_uri()]
+    subprocess.run(printing, capture_output=True, timeout=120, check=True)
+    assert pdf.stat().st_size > 20_000
