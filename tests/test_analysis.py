@@ -54,6 +54,18 @@ def test_any_method_can_decide() -> None:
         assert analysis.main.rates(0.9)["lower"]  # the Bayesian fit is there for comparison
 
 
+def test_correlated_replicates_can_decide() -> None:
+    analysis = br.analyse(COUNTS, br.Settings("overdispersed"))
+    fit = br.fit_overdispersed(COUNTS)
+    assert analysis.fit == fit
+    assert analysis.main.rates(0.9)["lower"][:3] == tuple(fit.interval(0.9)[0])
+    assert "Over-dispersed" in analysis.main.rates(0.9).columns
+
+
+def test_the_findings_are_those_of_check() -> None:
+    assert br.analyse(COUNTS).findings == br.check(br.fit_bayes(COUNTS), br.Loss())
+
+
 def test_the_truth_judges_and_informs_nothing(example: br.Analysis) -> None:
     assert example.fit == br.fit_bayes(COUNTS)
     n, s, truth = example.truth.n, example.truth.s, example.truth.known
@@ -108,14 +120,14 @@ def test_nobody_at_all_is_an_answer() -> None:
 
 
 def test_data_that_rest_on_the_prior_say_so() -> None:
-    assert any("rest on the prior" in note for note in br.analyse(br.CountTable([2, 2], [0, 2])).notes)
-    assert not br.analyse(COUNTS).notes
+    assert "not-identifiable" in br.analyse(br.CountTable([2, 2], [0, 2])).findings
+    assert not br.analyse(COUNTS).findings.warnings
 
 
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"method": "mean"}, "method must be one of average, median, map, bayes, got 'mean'"),
+        ({"method": "mean"}, "method must be one of average, median, map, bayes, overdispersed, got 'mean'"),
         ({"level": 1.5}, "level must be between 0 and 1"),
         ({"loss": br.Loss(inconclusive=0)}, "thresholds follow only from costs > 0"),
         ({"replicates": 0}, "replicates must be a whole number from 1"),

@@ -742,3 +742,8 @@ def test_an_error_below_a_billionth_is_not_claimed() -> None:
     """The tails beyond the box and rounding are part of it."""
     for fit in (fitted(NOBODY), fitted(SMALL), fitted(LABELLED)):
         assert 1e-10 <= fit.error < 1e-8
+
+
+def test_rounding_never_takes_a_score_past_certainty() -> None:
+    fit = fit_bayes(CountTable([3, 3], [0, 3], [10**9, 10**9]))
+    assert 0 <= fit.score(3, 0) <= fit.score(3, 3) <= 1

@@ -180,7 +180,7 @@ def test_an_input_is_never_overwritten(capsys: pytest.CaptureFixture[str], tmp_p
 
 def test_help_has_an_example_for_each_command(capsys: pytest.CaptureFixture[str]) -> None:
     commands = [line.split()[1] for line in run(capsys, "--help")[1].splitlines() if line.startswith("│ ")]
-    named = {"analyse", "score", "table", "simulate", "theory"}
+    named = {"analyse", "score", "table", "simulate", "theory", "next", "plan", "prior"}
     assert named <= set(commands)
     for command in named:
         assert f"binreps {command}" in run(capsys, command, "--help")[1]
@@ -214,3 +214,45 @@ def test_the_terminal_shows_colours_within_its_width(columns: int, tmp_path: Pat
     assert ".36?" in plain
     assert "In short: of 5 replicates" in plain
     assert "\x1b[" in coloured
+
+
+def test_the_next_replicate_is_advised(
+    capsys: pytest.CaptureFixture[str], results: Path, tmp_path: Path
+) -> None:
+    words = ("next", "--model", results / "summary.json", "--cost-per-replicate", "0.02", "--budget", 9)
+    content = json.loads(run(capsys, *words, "--out", tmp_path / "rule.csv", "--json")[1])
+    fit = br.load_fit(results / "summary.json")
+    rule = br.stopping_table(fit, br.Loss(), cost_per_replicate=0.02, max_replicates=10)
+    assert [row["action"] for row in content["rule"]] == list(rule.table["action"])
+    assert sum(row["measure"] for row in content["measure_again"]) == 9
+    assert "whom to measure again" in run(capsys, *words)[1]
+    assert run(capsys, *words, SCREENING_FILE, "--out", tmp_path / "who.csv")[0] == 0
+    with (tmp_path / "who.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 120
+    assert rows[0]["rank"] == "1"
+    assert (rows[0]["n"], rows[0]["s"], rows[0]["measure"]) == ("2", "1", "yes")
+    assert rows[-1]["measure"] == "no"
+
+
+def test_a_study_is_planned(capsys: pytest.CaptureFixture[str]) -> None:
+    few = ("--individuals", "50,200", "--replicates", "3,5", "--data-sets", 20)
+    code, out, _ = run(capsys, "plan", "--prevalence-width", "0.2", *few)
+    assert code == 0
+    assert "200" in out
+    assert len(json.loads(run(capsys, "plan", "--error-margin", "0.05", *few, "--json")[1])) == 4
+    assert run(capsys, "plan", *few)[0] == 2  # without a goal
+
+
+def test_a_prior_is_made_from_words(capsys: pytest.CaptureFixture[str]) -> None:
+    words = ("prior", "prevalence", "--expect", "0.05", "--surprised-above", "0.2")
+    belief = br.elicit.guess("prevalence", 0.05, surprised_above=0.2)
+    assert json.loads(run(capsys, *words, "--json")[1])["shapes"] == list(belief.shapes)
+    last = run(capsys, *words)[1].splitlines()[-1]
+    option, value = last.split()[-2:]
+    analysed = json.loads(run(capsys, "analyse", SCREENING_FILE, option, value, "--json")[1])
+    assert analysed["options"]["prior"]["prevalence"] == list(belief.shapes)
+    assert run(capsys, "prior", "sensitivity", "--share", "0.95", "--of", "200")[0] == 0
+    assert run(capsys, "prior", "prevalence", "--between", "0.01,0.2")[0] == 0
+    assert "say it in one way" in run(capsys, "prior", "prevalence")[2]
+    assert "--share and --of go together" in run(capsys, "prior", "prevalence", "--share", "0.1")[2]

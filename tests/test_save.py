@@ -19,6 +19,7 @@ from binreps import (
     fit_known,
     fit_map,
     fit_median,
+    fit_overdispersed,
     fit_populations,
     load_fit,
     save_fit,
@@ -33,6 +34,7 @@ FITS = {
     "map": fit_map(KNOWN, Prior((1, 2), (2, 9), (3, 3))),
     "bayes": fit_bayes(KNOWN, Prior((1, 2), (2, 9), (3, 3))),
     "nobody": fit_bayes(CountTable([], [])),
+    "overdispersed": fit_overdispersed(KNOWN, Prior((1, 2)), intraclass=(1, 20)),
     "populations": fit_populations({"north": COUNTS, 7: KNOWN}),
 }
 

@@ -3,6 +3,8 @@
 from binreps._version import __version__
 from binreps.counts import CountTable
 from binreps.decide import elicit
+from binreps.decide.checks.findings import Finding, Findings
+from binreps.decide.checks.run import check
 from binreps.decide.evaluate import (
     CrossValidation,
     Evaluation,
@@ -23,6 +25,7 @@ from binreps.fits.bayes import BayesFit, fit_bayes
 from binreps.fits.em import fit_map_em
 from binreps.fits.mcmc import McmcFit, fit_mcmc, to_pymc
 from binreps.fits.mode import MapFit, fit_map
+from binreps.fits.overdispersed import OverdispersedFit, fit_overdispersed
 from binreps.fits.populations import PopulationsFit, fit_populations
 from binreps.fits.simple import (
     average_score,
@@ -37,7 +40,7 @@ from binreps.read.files import read_counts
 from binreps.read.groups import count_tables
 from binreps.read.tally import count_table
 from binreps.show.analysis import Analysis, Settings, analyse, analyse_file
-from binreps.show.attach import attach, score_file
+from binreps.show.attach import attach, attach_next, score_file
 from binreps.show.by import fit_by
 from binreps.show.decision_plots import plot_decisions, plot_individuals, plot_risk_by_cost, plot_risks
 from binreps.show.folder import write_folder
@@ -63,6 +66,8 @@ __all__ = [
     "CrossValidation",
     "DataError",
     "Evaluation",
+    "Finding",
+    "Findings",
     "Fit",
     "FitError",
     "Loss",
@@ -71,6 +76,7 @@ __all__ = [
     "McmcFit",
     "NextReplicates",
     "OptionError",
+    "OverdispersedFit",
     "Plan",
     "PopulationsFit",
     "Prior",
@@ -83,9 +89,11 @@ __all__ = [
     "analyse",
     "analyse_file",
     "attach",
+    "attach_next",
     "average_score",
     "calibration_curve",
     "calibration_error",
+    "check",
     "classify",
     "correct_prevalence",
     "count_table",
@@ -105,6 +113,7 @@ __all__ = [
     "fit_map_em",
     "fit_mcmc",
     "fit_median",
+    "fit_overdispersed",
     "fit_populations",
     "likelihood_score",
     "load_fit",

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import sys
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.progress import Progress
 
 from binreps.cli import options as opt
+from binreps.cli.progress import bar, busy
 from binreps.cli.render import grid, render
 from binreps.errors import OptionError
 from binreps.fits.batch import COLUMNS
@@ -88,13 +85,13 @@ def analyse_command(
     name, path = None, data
     if not data:
         name, path, truth = "Bundled example: a synthetic screening study", [str(SCREENING_FILE)], "truth"
-    with _busy("reading and fitting"):
+    with busy("reading and fitting"):
         analysis = analyse_file(
             path or (), settings, population=population, truth=truth, memory=memory, name=name, **columns
         )
     _print(analysis, as_json)
     if out is not None:
-        with _busy("writing"):
+        with busy("writing"):
             files = write_folder(analysis, out, parquet=parquet, memory=memory)
         if not as_json:
             print(f"\nWritten to {out}: {', '.join(file.name for file in files)}")
@@ -112,17 +109,6 @@ def _check_folder(out: Path | None) -> None:
     """Refuse a folder that cannot be made, before any work."""
     if out is not None and out.exists() and not out.is_dir():
         raise OptionError(f"--out must name a folder, got the file {out}")
-
-
-@contextmanager
-def _busy(what: str) -> Iterator[None]:
-    """A spinner where someone watches."""
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        yield
-        return
-    with console.status(f"{what} …"):
-        yield
 
 
 def _by(
@@ -146,7 +132,7 @@ def _by(
         check_target(target, find_files(data))
     with (
         open_files(data, wanted, memory=memory) as relation,
-        _bar("fitting groups") as progress,
+        bar("fitting groups") as progress,
         warnings.catch_warnings(record=True) as caught,
     ):
         warnings.simplefilter("always")
@@ -195,11 +181,3 @@ def _compact(table: Table) -> Table:
 def _interval(lower: float | None, upper: float | None) -> str:
     """Both ends, if there are any."""
     return "–" if lower is None or upper is None else f"{lower:.3f}–{upper:.3f}"
-
-
-@contextmanager
-def _bar(what: str) -> Iterator[Any]:
-    """A progress bar on the terminal, as a callback."""
-    with Progress(console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)

@@ -51,7 +51,7 @@ Population = Annotated[
 ]
 Positive = Annotated[str | None, _column("--positive", text="The label of a positive result.")]
 Negative = Annotated[str | None, _column("--negative", text="The label of a negative result.")]
-Method = Annotated[str, _choice("--method", "The method that decides: bayes, map, average or median.")]
+Method = Annotated[str, _choice("--method", "What decides: bayes, map, average, median or overdispersed.")]
 PriorPrevalence = Annotated[str, _choice("--prior-prevalence", "Shapes of its Beta prior.")]
 PriorFalsePositive = Annotated[str, _choice("--prior-false-positive", "The same, truncated to (0, ½).")]
 PriorFalseNegative = Annotated[str, _choice("--prior-false-negative", "The same, truncated to (0, ½).")]
@@ -83,15 +83,15 @@ def make_columns(**named: Any) -> Any:
 def make_prior(prevalence: str, false_positive: str, false_negative: str) -> Prior:
     """A prior from three pairs of shapes."""
     return Prior(
-        _numbers("--prior-prevalence", prevalence, 2),
-        _numbers("--prior-false-positive", false_positive, 2),
-        _numbers("--prior-false-negative", false_negative, 2),
+        numbers("--prior-prevalence", prevalence, 2),
+        numbers("--prior-false-positive", false_positive, 2),
+        numbers("--prior-false-negative", false_negative, 2),
     )
 
 
 def make_loss(false_positive: float, false_negative: float, inconclusive: str) -> Loss:
     """A loss from its costs."""
-    costs = _numbers("--cost-inconclusive", inconclusive)
+    costs = numbers("--cost-inconclusive", inconclusive)
     return Loss(false_positive, false_negative, costs if len(costs) == 2 else costs[0])
 
 
@@ -101,7 +101,7 @@ def make_settings(method: str, prior: Prior, loss: Loss, level: float, up_to: in
     return Settings(chosen, prior, loss, level, up_to)
 
 
-def _numbers(option: str, text: str, wanted: int | None = None) -> Any:
+def numbers(option: str, text: str, wanted: int | None = None) -> Any:
     """One or two numbers with a comma between."""
     try:
         values = tuple(float(part) for part in text.split(","))

@@ -10,6 +10,7 @@ from rich.padding import Padding
 from rich.table import Table as Grid
 from rich.text import Text
 
+from binreps.decide.checks.findings import Findings
 from binreps.show.analysis import METHODS, Analysis, Part, Source
 from binreps.show.wording import headline, method_name, plural
 from binreps.table import Table, format_value
@@ -31,6 +32,8 @@ def blocks(analysis: Analysis) -> Iterator[RenderableType]:
     yield _indented(_read_words(analysis))
     for part in analysis.parts:
         yield from _part_blocks(part, analysis)
+    yield _title("Checks")
+    yield _indented(_findings(analysis.findings))
     if analysis.notes:
         yield _title("Please note")
         for note in analysis.notes:
@@ -44,7 +47,8 @@ def _part_blocks(part: Part, analysis: Analysis) -> Iterator[RenderableType]:
     yield _title(f"Rates{where}")
     yield _indented(grid(part.rates(level)))
     if "bayes" in part.fits:
-        yield _indented(Text(f"lower, upper: {level:.0%} credible interval, Bayes", style="dim"))
+        whose = METHODS["overdispersed" if "overdispersed" in part.fits else "bayes"]
+        yield _indented(Text(f"lower, upper: {level:.0%} credible interval, {whose}", style="dim"))
     yield _title(f"Everyone in the data{where}")
     yield _indented(_answers(part.answers))
     yield _title(f"The next individual, by {method_name(analysis)}{where}")
@@ -54,6 +58,17 @@ def _part_blocks(part: Part, analysis: Analysis) -> Iterator[RenderableType]:
     if part.judged:
         yield _title(f"Judged by column {analysis.source.truth!r}{where}")
         yield _indented(_judged(part))
+
+
+def _findings(findings: Findings) -> RenderableType:
+    """What speaks against the results, and what to do."""
+    if not findings:
+        return Text("nothing speaks against these results")
+    lines: list[RenderableType] = []
+    for one in findings:
+        head = Text(f"{one.severity} ", style="bold red" if one.severity == "warning" else "bold")
+        lines += [head + Text(one.sentence, style="default"), Padding(Text(f"→ {one.advice}"), (0, 0, 0, 2))]
+    return Group(*lines)
 
 
 def _title(text: str) -> Text:

@@ -170,8 +170,8 @@ def plan(
 
     Each design (individuals × replicates) is simulated and fitted until it is clear whether it reaches the
     goal, at most `data_sets` times. The studies are nested: the k-th small one is part of the k-th large one,
-    which makes differences between designs sharper than each of them. A grid of 6 × 6 designs takes well
-    under a minute; longer with a vague prior as the truth, as tests no better than a coin are hard to fit.
+    which makes differences between designs sharper than each of them. A grid of 6 × 6 designs takes less
+    than a minute; longer with a vague prior as the truth, as tests no better than a coin are hard to fit.
 
     Parameters
     ----------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,15 +15,20 @@ from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import OptionError
 from binreps.fits.base import fit_title, rates_rows
 from binreps.fits.exact.gauss import Series
-from binreps.fits.exact.grid import Grid, Marginal, find_root
-from binreps.fits.exact.posterior import TOLERANCE, BoxPosterior, Posterior, ThetaLines, integrate
+from binreps.fits.exact.grid import Grid, Marginal, Pairs, find_root, theta_summed_out
+from binreps.fits.exact.law import Law
+from binreps.fits.exact.lines import ThetaLines
+from binreps.fits.exact.posterior import TOLERANCE, BoxPosterior, Posterior, integrate
 from binreps.model import NAMES, Float, Prior, Rates, checked_pairs, score_at
 from binreps.options import check_level, generator
 from binreps.table import Table
 
 _CUT_TAILS = 1e-10  # of a standard deviation: what a cut at e^−30 of the density may leave out
 _SLOW = 10.0  # two grids of similar size may both be off by more than they differ, where convergence is slow
-_DETAILS = (1.5, 2.25, 3.4, 5.0, 7.5)  # how many times more lines a sharp score may ask for, on each axis
+_DETAILS = (1.0, 1.35, 1.8, 2.4, 3.4, 5.0, 7.5)  # how many times more lines a score may ask for, on each axis
+_FAST = 5.0  # where convergence is fast, more lines are off by less than this part of the change
+_LEAST = 30  # nodes on each axis of error rates, before they are multiplied
+_INTERVAL_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, repr=False)
@@ -194,29 +200,26 @@ class BayesFit:
     def _each(self, n: ArrayLike, s: ArrayLike, function: Callable[[int, int], float]) -> Any:
         """A function of (n, s), called once per distinct pair."""
         n_values, s_values = checked_pairs(n, s)
-        pairs, where = np.unique(np.stack([n_values.ravel(), s_values.ravel()]), axis=1, return_inverse=True)
-        values = np.array([function(int(a), int(b)) for a, b in pairs.T])
-        return values[where.ravel()].reshape(n_values.shape)[()]
+        pairs, where = _distinct(n_values, s_values)
+        values = np.array([function(*pair) for pair in pairs])
+        return values[where].reshape(n_values.shape)[()]
 
-    def _expect(self, function: Callable[[Grid], float]) -> tuple[float, float]:
-        """A posterior expectation and its error, on finer grids while the error is too large."""
+    def _expect(self, function: Callable[[Pairs], float]) -> tuple[float, float]:
+        """A posterior expectation and its error, at more and more (p, q) while the error is too large."""
         posterior = self.posterior
-        value, before = function(posterior.grid), function(posterior.check)
+        value, before = function(posterior.grid.pairs), function(posterior.check.pairs)
         error = abs(value - before)
-        for finer in self._finer_grids():
-            if error < TOLERANCE:
-                break
+        more = self._finer_pairs()
+        while error >= TOLERANCE and (finer := next(more, None)):
             value, before = function(finer), value
-            error = abs(value - before)
+            error = max(abs(value - before), _CUT_TAILS)  # lines that hardly matter are left out
         return value, max(error, posterior.error * 1e-3, _CUT_TAILS / 100)
 
-    def _finer_grids(self) -> Iterator[Grid]:
-        """Finer grids, made when first asked for and kept."""
-        made: list[Grid] = self._remembered("finer", list)
-        yield from list(made)
-        while (grid := self.posterior.finer()) is not None:
-            made.append(grid)
-            yield grid
+    def _finer_pairs(self) -> Iterator[Pairs]:
+        """More points (p, q) than the grids have: those of lines of θ, which intervals need as well."""
+        for detail in _DETAILS[1:]:
+            if lines := self.posterior.theta_lines(detail, _LEAST):
+                yield self._remembered(("pairs", detail), partial(_pairs_of, lines))
 
     def _remembered(self, key: Any, compute: Callable[[], Any]) -> Any:
         """What was computed before under this key, or is now."""
@@ -249,6 +252,7 @@ class BayesFit:
         if error > TOLERANCE:
             value, error = self._on_lines(lambda lines: expected_score(lines, n, s, gap), TOLERANCE, error)
             error = max(error, _CUT_TAILS / 10)
+        value = min(max(value, 0.0), 1.0)  # sums of weights may end a rounding beyond
         return value, max(error, posterior.error * 1e-3, _CUT_TAILS / 100)
 
     def _on_lines(
@@ -256,15 +260,11 @@ class BayesFit:
     ) -> tuple[float, float]:
         """A value computed on lines of θ, more and more of them until it settles; and its error.
 
-        Only a box can be refined: elsewhere the error is the one given.
+        A nest is not refined: there the error is the one given.
         """
-        posterior = self.posterior
-        value = function(posterior.theta_lines())
-        if isinstance(posterior, BoxPosterior):
-            for detail in _DETAILS:
-                lines = posterior.theta_lines(detail)
-                if not lines:
-                    break
+        value = function(self.posterior.theta_lines())
+        for detail in _DETAILS[1:]:
+            if lines := self.posterior.theta_lines(detail):
                 value, before = function(lines), value
                 error = _SLOW / 3 * abs(value - before)
                 if error < tol:
@@ -276,8 +276,8 @@ class BayesFit:
         return found
 
     def _compute_predict(self, n: int, s: int) -> tuple[float, float]:
-        value, error = self._expect(lambda grid: _ratio(grid, n, s))
-        kept = _kept(self.posterior.grid, n, s)
+        value, error = self._expect(lambda pairs: _ratio(pairs, n, s))
+        kept = _kept(self.posterior.grid.pairs, n, s)
         if error < TOLERANCE and kept > 1e-3:
             return value, max(error, _CUT_TAILS / 1000 / kept)
         return self._predict_by_refitting(n, s)
@@ -294,36 +294,65 @@ class BayesFit:
         if not new:  # E[Y_L (1 − q) + (1 − Y_L) p]
             return float(self.posterior.grid.mean[1]) + self._compute_score(n, s, gap=True)[0]
 
-        def chance(grid: Grid) -> float:
-            _, p, q = grid.nodes
-            positive, negative = _class_shares(grid.nodes, n, s)
-            return grid.expect(positive * (1 - q) + negative * p) / grid.expect(positive + negative)
+        def chance(pairs: Pairs) -> float:
+            positive, negative = _class_shares(pairs, n, s)
+            up, down = positive * pairs.positive, negative * pairs.negative
+            return float(np.sum(up * (1 - pairs.q) + down * pairs.p) / np.sum(up + down))
 
         value, error = self._expect(chance)
-        if error < TOLERANCE and _kept(self.posterior.grid, n, s) > 1e-3:
+        if error < TOLERANCE and _kept(self.posterior.grid.pairs, n, s) > 1e-3:
             return value
         before, after = (integrate(self.counts + CountTable([n + k], [s + k]), self.prior) for k in (0, 1))
         return float(np.exp(after.grid.log_evidence - before.grid.log_evidence))
 
     def _interval(self, n: ArrayLike, s: ArrayLike, level: float, *, new: bool) -> tuple[Any, Any]:
         check_level(level)
-        tail = (1 - level) / 2
-        return (
-            self._each(n, s, lambda a, b: self._score_quantile(a, b, tail, new)),
-            self._each(n, s, lambda a, b: self._score_quantile(a, b, 1 - tail, new)),
-        )
+        tails = np.array([(1 - level) / 2, (1 + level) / 2])
+        key = ("interval", level, new)
+        n_values, s_values = checked_pairs(n, s)
+        pairs, where = _distinct(n_values, s_values)
+        asked = [pair for pair in pairs if (key, pair) not in self._found]
+        for pair, ends in zip(asked, self._quantiles(asked, tails, new), strict=True):
+            self._found[key, pair] = ends
+        ends = np.array([self._found[key, pair] for pair in pairs]).reshape(-1, 2)[where]
+        lower, upper = (ends[:, side].reshape(n_values.shape)[()] for side in (0, 1))
+        return lower, upper
 
-    def _score_quantile(self, n: int, s: int, probability: float, new: bool) -> float:
-        if new and _kept(self.posterior.grid, n, s) < 1e-3:  # the new result moves the posterior too far
-            wider = self._remembered(
-                ("wider", n, s), lambda: fit_bayes(self.counts + CountTable([n], [s]), self.prior)
-            )
-            return float(wider._score_quantile(n, s, probability, new=False))
+    def _quantiles(self, pairs: list[tuple[int, int]], tails: Float, new: bool) -> Float:
+        """Quantiles of Y_L of each pair (n, s): by their laws, on more and more lines; else one by one."""
+        result = np.full((len(pairs), tails.size), np.nan)
+        left = [
+            i for i, pair in enumerate(pairs) if not (new and _kept(self.posterior.grid.pairs, *pair) < 1e-3)
+        ]
+        for i in set(range(len(pairs))) - set(left):  # the new result moves the posterior too far
+            wider = fit_bayes(self.counts + CountTable(*([x] for x in pairs[i])), self.prior)
+            result[i] = wider._quantiles([pairs[i]], tails, new=False)[0]
+        laws = self._laws()
+        while left and (law := next(laws, None)):
+            n, s = np.transpose([pairs[i] for i in left])
+            found = law.quantiles(n, s, tails, new=new)
+            change = np.abs(found.value - result[left])  # NaN at first: two sets of lines must agree
+            result[left] = found.value
+            error = np.maximum(found.error, change / _FAST)
+            good = np.all(error < _INTERVAL_TOLERANCE, axis=1)
+            left = [i for i, enough in zip(left, good, strict=True) if not enough]
+        for i in left:
+            result[i] = [self._quantile_on_lines(*pairs[i], tail, new) for tail in tails.tolist()]
+        return result
+
+    def _laws(self) -> Iterator[Law]:
+        """The laws of scores on more and more lines, made when first asked for and kept; none on a nest."""
+        for detail in _DETAILS[1:]:
+            if lines := self.posterior.theta_lines(detail, _LEAST):
+                yield self._remembered(("law", detail), partial(Law, lines))
+
+    def _quantile_on_lines(self, n: int, s: int, probability: float, new: bool) -> float:
+        """Where a series does not die out: sums of conditional distribution functions of θ."""
 
         def quantile(lines: list[ThetaLines]) -> float:
             return score_quantile(lines, n, s, probability, new=new)
 
-        return self._on_lines(quantile, 1e-6, 0.0)[0]
+        return self._on_lines(quantile, _INTERVAL_TOLERANCE, 0.0)[0]
 
 
 NDArrayInt = np.ndarray[Any, np.dtype[np.int64]]
@@ -373,32 +402,39 @@ def _sigmoid(x: Float) -> Float:
         return np.asarray(1 / (1 + np.exp(-x)))
 
 
-def _class_shares(nodes: tuple[Float, Float, Float], n: int, s: int) -> tuple[Any, Any]:
-    """θ(1−q)^s q^(n−s) and (1−θ)p^s(1−p)^(n−s) at the nodes, in a common unit that does not underflow."""
-    theta, p, q = nodes
-    positive = s * np.log1p(-q) + (n - s) * np.log(q)
-    negative = s * np.log(p) + (n - s) * np.log1p(-p)
+def _class_shares(pairs: Pairs | ThetaLines, n: int, s: int) -> tuple[Float, Float]:
+    """(1−q)^s q^(n−s) and p^s (1−p)^(n−s) at points (p, q), in a common unit that does not underflow."""
+    positive = s * np.log1p(-pairs.q) + (n - s) * np.log(pairs.q)
+    negative = s * np.log(pairs.p) + (n - s) * np.log1p(-pairs.p)
     top = max(positive.max(), negative.max())
-    return theta * np.exp(positive - top), (1 - theta) * np.exp(negative - top)
+    return np.exp(positive - top), np.exp(negative - top)
 
 
-def _mixture(nodes: tuple[Float, Float, Float], n: int, s: int) -> Any:
-    """The likelihood of one individual at the nodes, up to a constant."""
-    positive, negative = _class_shares(nodes, n, s)
-    return positive + negative
+def _ratio(pairs: Pairs, n: int, s: int) -> float:
+    """The calibrated prediction on one set of points."""
+    positive, negative = _class_shares(pairs, n, s)
+    up = np.sum(positive * pairs.positive)
+    return float(up / (up + np.sum(negative * pairs.negative)))
 
 
-def _ratio(grid: Grid, n: int, s: int) -> float:
-    """The calibrated prediction on one grid."""
-    positive, negative = _class_shares(grid.nodes, n, s)
-    up = grid.expect(positive)
-    return up / (up + grid.expect(negative))
-
-
-def _kept(grid: Grid, n: int, s: int) -> float:
+def _kept(pairs: Pairs, n: int, s: int) -> float:
     """The share of the posterior that still counts once it is reweighted by a new individual's likelihood."""
-    weight = _mixture(grid.nodes, n, s)
-    return grid.expect(weight) ** 2 / grid.expect(weight**2)
+    up, down = _class_shares(pairs, n, s)
+    mean = np.sum(up * pairs.positive + down * pairs.negative)
+    square = up**2 * pairs.positive_twice + 2 * up * down * pairs.mixed + down**2 * pairs.negative_twice
+    return float(mean**2 / np.sum(square))
+
+
+def _pairs_of(lines: list[ThetaLines]) -> Pairs:
+    """Lines with θ summed out."""
+    parts = [theta_summed_out(one.masses, one.theta, one.p, one.q, axes=(1,)) for one in lines]
+    return Pairs(*map(np.concatenate, zip(*parts, strict=True)))
+
+
+def _distinct(n: NDArrayInt, s: NDArrayInt) -> tuple[list[tuple[int, int]], NDArrayInt]:
+    """The distinct pairs (n, s), and which of them each individual has."""
+    pairs, where = np.unique(np.stack([n.ravel(), s.ravel()]), axis=1, return_inverse=True)
+    return [(int(a), int(b)) for a, b in pairs.T], where.ravel()
 
 
 def expected_score(lines: list[ThetaLines], n: int, s: int, gap: bool = False) -> float:
@@ -408,7 +444,8 @@ def expected_score(lines: list[ThetaLines], n: int, s: int, gap: bool = False) -
     """
     total = 0.0
     for line in lines:
-        logits, mass = line.trapezoid
+        logits, matrix = line.trapezoid
+        mass = line.masses @ matrix
         evidence = _log_odds((np.array(0.5), line.p, line.q), n, s)
         factor = 1 - line.p - line.q if gap else 1.0
         total += float(np.sum(factor * np.sum(mass * _sigmoid(evidence[:, None] + logits), axis=1)))
@@ -425,7 +462,10 @@ def score_quantile(lines: list[ThetaLines], n: int, s: int, probability: float, 
     for line in lines:
         nodes = (line.theta, line.p[:, None], line.q[:, None])
         odds = _log_odds(nodes, n, s)
-        mass = line.masses * _mixture(nodes, n, s) if new else line.masses
+        mass = line.masses
+        if new:
+            up, down = (share[:, None] for share in _class_shares(line, n, s))
+            mass = mass * (line.theta * up + (1 - line.theta) * down)
         levels.append(odds.ravel())
         masses.append(mass.ravel())
         evidence = _log_odds((np.array(0.5), line.p, line.q), n, s)

@@ -14,12 +14,15 @@ import numpy as np
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, OptionError
 from binreps.fits.base import fit_title
-from binreps.fits.bayes import BayesFit
+from binreps.fits.bayes import BayesFit, expected_score
 from binreps.fits.exact.grid import Marginal
+from binreps.fits.exact.posterior import TOLERANCE
 from binreps.fits.exact.shared import Shared, SharedPosterior
 from binreps.model import NAMES, Prior, Rates
 from binreps.options import check_level, check_whole, generator
 from binreps.table import Table
+
+_LEAST_ERROR = 1e-11
 
 
 @dataclass(frozen=True, repr=False)
@@ -37,11 +40,22 @@ class PopulationFit(BayesFit):
     def __reduce__(self) -> tuple[Any, ...]:
         return getitem, (self.populations, self.name)
 
+    @property
+    def _lines_of(self) -> SharedPosterior:
+        assert isinstance(self.posterior, SharedPosterior)
+        return self.posterior
+
+    def _compute_score(self, n: int, s: int, gap: bool = False) -> tuple[float, float]:
+        """On lines of θ for a cell that is not in the data: two grids may agree there and both be wrong."""
+        cells = self.counts
+        if np.any((cells.n == n) & (cells.s == s) & (cells.known == UNKNOWN)):
+            return super()._compute_score(n, s, gap)
+        value, error = self._on_lines(lambda lines: expected_score(lines, n, s, gap), TOLERANCE, 0.0)
+        return value, max(error, self.posterior.error * 1e-3, _LEAST_ERROR)
+
     def _predict_by_refitting(self, n: int, s: int) -> tuple[float, float]:
         """Evidence with the new individual known to be positive, over the evidence without that knowledge."""
-        posterior = self.posterior
-        assert isinstance(posterior, SharedPosterior)
-        shared, which = posterior.shared, posterior.which
+        shared, which = self._lines_of.shared, self._lines_of.which
         unknown = shared.with_more(which, CountTable([n], [s]))
         positive = shared.with_more(which, CountTable([n], [s], known=[1]))
         change = positive.grid.log_evidence - unknown.grid.log_evidence

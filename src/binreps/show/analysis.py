@@ -14,12 +14,15 @@ from typing import Any, Literal, Unpack
 import numpy as np
 
 from binreps.counts import UNKNOWN, CountTable
+from binreps.decide.checks.findings import Findings
+from binreps.decide.checks.run import check
 from binreps.decide.evaluate import Evaluation, evaluate
 from binreps.decide.loss import DECISIONS, Loss, decision_table, decision_words
 from binreps.errors import BinrepsError, BinrepsWarning, OptionError
 from binreps.fits.base import Fit, rates_rows
 from binreps.fits.bayes import fit_bayes
 from binreps.fits.mode import MAP_PRIOR, fit_map
+from binreps.fits.overdispersed import fit_overdispersed
 from binreps.fits.populations import PopulationsFit, fit_populations
 from binreps.fits.simple import fit_average, fit_median
 from binreps.model import Prior
@@ -30,12 +33,18 @@ from binreps.read.guess import Guess, guess_columns
 from binreps.read.tally import Columns, Roles, count_table
 from binreps.table import Table
 
-Method = Literal["bayes", "map", "average", "median"]
+Method = Literal["bayes", "map", "average", "median", "overdispersed"]
 
 METHODS: Mapping[Method, str] = MappingProxyType(
-    {"average": "Average", "median": "Median", "map": "MAP", "bayes": "Bayes"}
+    {
+        "average": "Average",
+        "median": "Median",
+        "map": "MAP",
+        "bayes": "Bayes",
+        "overdispersed": "Over-dispersed",
+    }
 )
-"""The methods, in the order they are shown, and their names."""
+"""The methods, in the order they are shown, and their names; the last is fitted only if it is to decide."""
 
 _MOST_REPLICATES = 20  # of the decision table, unless more are asked for
 _COUNTED_BYTES = 100 * 2**20  # of a text file up to which its rows are counted a second time
@@ -103,7 +112,7 @@ class Part:
     def rates(self, level: float) -> Table:
         """The rates by all methods side by side, and the interval of the one that has one."""
         columns = {METHODS[method]: fit.rates for method, fit in self.fits.items()}
-        interval = getattr(self.fits.get("bayes"), "interval", None)
+        interval = getattr(self.fits.get("overdispersed") or self.fits.get("bayes"), "interval", None)
         if interval is not None:
             columns["lower"], columns["upper"] = interval(level)
         return Table(rates_rows(**columns))
@@ -120,14 +129,17 @@ class Analysis:
         One for each population; a single one without a name where there is only one.
     shared : PopulationsFit or None
         The fit of several populations with the same test.
+    findings : Findings
+        What `check` says of the fit and its decisions.
     notes : tuple of str
-        Warnings and assumptions, in plain words.
+        How the data were read, and which method is missing and why.
     source : Source
     """
 
     settings: Settings
     parts: tuple[Part, ...]
     shared: PopulationsFit | None = None
+    findings: Findings = field(default_factory=Findings)
     notes: tuple[str, ...] = ()
     truth: CountTable | None = None  # the same individuals with their true statuses, which judged them
     source: Source = field(default_factory=lambda: Source("counts"))
@@ -199,8 +211,13 @@ def analyse(
             parts: tuple[Part, ...] = (part,)
         else:
             parts, shared, reasons = _populations(counts, settings, truth)
-    sentences = [*_prior_notes(parts, shared), *reasons, *notes]
-    return Analysis(settings, parts, shared, tuple(dict.fromkeys(sentences)), truth)
+        findings = check(shared or _checked(parts[0]), settings.loss)
+    return Analysis(settings, parts, shared, findings, tuple(dict.fromkeys([*reasons, *notes])), truth)
+
+
+def _checked(part: Part) -> Fit:
+    """The fit that is asked whether it can be believed: a posterior, if there is one."""
+    return part.fits.get("overdispersed") or part.fits.get("bayes") or part.fit
 
 
 def analyse_file(
@@ -350,6 +367,8 @@ def _part(
     fits: dict[Method, Fit] = {}
     reasons = []
     for method, fit in _fitters(settings.prior).items():
+        if method == "overdispersed" != settings.method:
+            continue
         try:
             fits[method] = bayes if method == "bayes" and bayes is not None else fit(counts)
         except BinrepsError as error:
@@ -373,6 +392,7 @@ def _fitters(prior: Prior) -> dict[Method, Callable[[CountTable], Fit]]:
         "median": fit_median,
         "map": lambda counts: fit_map(counts, map_prior),
         "bayes": lambda counts: fit_bayes(counts, prior),
+        "overdispersed": lambda counts: fit_overdispersed(counts, prior),
     }
 
 
@@ -401,13 +421,3 @@ def _judged(fit: Fit, truth: CountTable, loss: Loss) -> Evaluation:
     """The answers of one method against the truth."""
     status = np.where(truth.known == UNKNOWN, np.nan, truth.known)
     return evaluate(fit.score(truth.n, truth.s), status, loss, truth.weight)
-
-
-def _prior_notes(parts: Sequence[Part], shared: PopulationsFit | None) -> list[str]:
-    """The sentence that is owed where the data do not identify the rates."""
-    alone = shared is None and not parts[0].counts.identifiable
-    if alone or (shared is not None and not shared.identifiable):
-        return [
-            "The data alone cannot tell prevalence and error rates apart: the estimates rest on the prior."
-        ]
-    return []

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Unpack
+from typing import Any, ClassVar, Literal, Unpack
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
 from binreps.counts import CountTable, is_null
 from binreps.decide.loss import Loss, decision_words
+from binreps.decide.stopping import next_replicates
 from binreps.errors import DataError, OptionError
 from binreps.fits.base import Fit
 from binreps.fits.populations import PopulationsFit
@@ -48,7 +49,10 @@ ADDED = ("n", "s", "score", "lower", "upper", "decision")
 _KEY, _POPULATION = "__binreps_key", "__binreps_population"
 _LARGEST_N = 2**31  # above, the key would not fit into 64 bits
 
-_TYPES: dict[str, Any] = {"n": nw.Int64, "s": nw.Int64, "decision": nw.String}  # the others are Float64
+_TYPES: dict[str, Any] = {
+    **dict.fromkeys(("n", "s", "rank"), nw.Int64),
+    **dict.fromkeys(("decision", "measure"), nw.String),
+}  # the others are Float64
 
 
 def attach(
@@ -110,22 +114,131 @@ def attach(
     >>> answers.select(["patient", "n", "s", "score", "decision"]).to_pylist()[0]
     {'patient': 'ann', 'n': 2, 's': 2, 'score': 1.0, 'decision': 'positive'}
     """
-    roles = Roles.of(**columns)
+    more = _Answers(fit, loss, new, level)
+    return _attach(frame, more, population=population, per=per, prefix=prefix, roles=Roles.of(**columns))
+
+
+def attach_next(
+    frame: Any,
+    fit: Fit,
+    *,
+    loss: Loss,
+    cost_per_replicate: float,
+    budget: int = 200,
+    new: bool = False,
+    level: float = 0.9,
+    prefix: str = "",
+    **columns: Unpack[Columns],
+) -> Any:
+    """`attach`, and whether to measure each individual again: `next_replicates` for the user's own table.
+
+    Parameters
+    ----------
+    frame, fit, loss, new, level, prefix, **columns
+        As in `attach`.
+    cost_per_replicate, budget
+        As in `next_replicates`, which says how individuals are ranked, and that the rule is myopic.
+
+    Returns
+    -------
+    dataframe
+        Of the type of `frame`, with the columns of `attach` and: worth, the highest price of a replicate at
+        which measuring again pays; rank, 1 for those to measure first, null where it does not pay; measure,
+        "yes", "no", or "5 of 18" where the budget ends among equals.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> from binreps.fits.bayes import fit_bayes
+    >>> tests = pyarrow.table({"patient": ["ann", "bob", "eve"], "n": [4, 4, 4], "s": [0, 2, 4]})
+    >>> fit = fit_bayes(CountTable([4] * 5, range(5), [50, 18, 6, 9, 17]))
+    >>> answers = attach_next(tests, fit, loss=Loss(), cost_per_replicate=0.01, n="n", s="s")
+    >>> answers.select(["patient", "decision", "rank", "measure"]).to_pylist()[1]
+    {'patient': 'bob', 'decision': 'inconclusive', 'rank': 1, 'measure': 'yes'}
+    """
+    more = _Again(fit, loss, new, level, cost_per_replicate, budget)
+    return _attach(frame, more, population=None, per="individual", prefix=prefix, roles=Roles.of(**columns))
+
+
+@dataclass(frozen=True)
+class _Answers:
+    """What `attach` adds: the columns, and their values for every (n, s)."""
+
+    fit: Any
+    loss: Loss
+    new: bool
+    level: float
+
+    names: ClassVar[tuple[str, ...]] = ADDED
+
+    def values(self, counted: Tally) -> dict[str, list[Any]]:
+        """The columns for every (n, s), with None for null, and for every population if there are several."""
+        how: dict[str, Any] = {"new": self.new, "level": self.level}
+        if not isinstance(self.fit, PopulationsFit):
+            return _score_pairs(counted.pairs, self.fit, self.loss, **how)
+        columns: dict[str, list[Any]] = {_POPULATION: []}
+        for name, one in _by_text(self.fit).items():
+            for what, values in _score_pairs(counted.pairs, one, self.loss, **how).items():
+                columns.setdefault(what, []).extend(values)
+            columns[_POPULATION] += [name] * len(counted.pairs)
+        return columns
+
+
+@dataclass(frozen=True)
+class _Again(_Answers):
+    """What `attach_next` adds."""
+
+    cost: float
+    budget: int
+
+    names: ClassVar[tuple[str, ...]] = (*ADDED, "worth", "rank", "measure")
+
+    def values(self, counted: Tally) -> dict[str, list[Any]]:
+        """Those of `attach`, and whom to measure again; a known status needs no measurement."""
+        again = next_replicates(
+            counted.counts,
+            self.fit,
+            self.loss,
+            cost_per_replicate=self.cost,
+            budget=self.budget,
+            new=self.new,
+        )
+        rows = {(row["n"], row["s"]): row for row in again.table}
+        found = [rows.get(pair) for pair in counted.pairs]
+        return {
+            **super().values(counted),
+            "worth": [row and row["worth"] for row in found],
+            "rank": [row and row["rank"] for row in found],
+            "measure": [_measure_words(row) for row in found],
+        }
+
+
+def _measure_words(row: dict[str, Any] | None) -> str:
+    """Whether everyone, no one or some of a cell are measured again."""
+    if row is None or row["measure"] == 0:
+        return "no"
+    everyone = row["measure"] == row["individuals"]
+    return "yes" if everyone else f"{row['measure']} of {row['individuals']}"
+
+
+def _attach(
+    frame: Any, more: _Answers, *, population: str | None, per: str, prefix: str, roles: Roles
+) -> Any:
+    """The user's table with more columns, which follow from n and s."""
     if per not in ("individual", "replicate") or (per == "replicate" and not roles.long):
         choice = "'individual', or 'replicate' for a long table"
         raise OptionError(f"per must be {choice}, got {per!r}")
-    check_level(level)
+    check_level(more.level)
     original = open_frame(frame)
     eager = isinstance(original, nw.DataFrame)
     table, roles = prepare(original.with_row_index(ORDER) if eager else original, roles)
-    table, roles = _with_population(table, roles, fit, population)
+    table, roles = _with_population(table, roles, more.fit, population)
     counted = tally(table, roles)
-    if not new:
-        _warn_of_strangers(counted.counts, fit)
+    if not more.new:
+        _warn_of_strangers(counted.counts, more.fit)
     form = _form(roles, counted, per)
-    added = _added_names(original, roles, form, prefix)
-    scores = _scores(counted.pairs, fit, loss, new=new, level=level)
-    lookup = _lookup(original, scores, added)
+    added = _added_names(original, roles, form, prefix, more.names)
+    lookup = _lookup(original, more.values(counted), added)
     joined = _joined(table, roles, lookup, form)
     finish = _in_order if eager else _lazily
     return finish(original, joined, roles, list(added.values()), form).to_native()
@@ -184,11 +297,13 @@ def _weights(counts: CountTable) -> dict[tuple[int, int], int]:
     return dict(zip(zip(plain.n.tolist(), plain.s.tolist(), strict=True), plain.weight.tolist(), strict=True))
 
 
-def _added_names(original: Frame, roles: Roles, form: _Form, prefix: str) -> dict[str, str]:
+def _added_names(
+    original: Frame, roles: Roles, form: _Form, prefix: str, names: Sequence[str]
+) -> dict[str, str]:
     """The names of the columns to add: none that is there already, but for the user's own n and s."""
     have = roles.individual if form == "individuals" else original.collect_schema().names()
     same = {"n": roles.n, "s": roles.s} if form == "rows" else {}
-    added = {what: prefix + what for what in ADDED if same.get(what) != prefix + what}
+    added = {what: prefix + what for what in names if same.get(what) != prefix + what}
     # databases do not tell upper from lower case in the names of columns
     plain: Callable[[str], str] = str if isinstance(original, nw.DataFrame) else str.casefold
     taken = sorted({plain(name) for name in have} & {plain(name) for name in added.values()})
@@ -196,20 +311,6 @@ def _added_names(original: Frame, roles: Roles, form: _Form, prefix: str) -> dic
         advice = "give a prefix for the added ones, such as prefix='answer_'"
         raise DataError(f"the table already has a column {taken[0]!r}; {advice}")
     return added
-
-
-def _scores(
-    pairs: Sequence[tuple[int, int]], fit: Any, loss: Loss, *, new: bool, level: float
-) -> dict[str, list[Any]]:
-    """The columns of `ADDED` for every (n, s), and for every population where there are several."""
-    if not isinstance(fit, PopulationsFit):
-        return _score_pairs(pairs, fit, loss, new=new, level=level)
-    columns: dict[str, list[Any]] = {_POPULATION: []}
-    for name, one in _by_text(fit).items():
-        for what, values in _score_pairs(pairs, one, loss, new=new, level=level).items():
-            columns.setdefault(what, []).extend(values)
-        columns[_POPULATION] += [name] * len(pairs)
-    return columns
 
 
 def _score_pairs(

@@ -19,6 +19,7 @@ from binreps.errors import BinrepsError, DataError, OptionError
 from binreps.fits.base import Fit
 from binreps.fits.bayes import BayesFit, fit_bayes
 from binreps.fits.mode import MapFit, fit_map
+from binreps.fits.overdispersed import OverdispersedFit, fit_overdispersed
 from binreps.fits.populations import PopulationsFit, fit_populations
 from binreps.fits.simple import AverageFit, MedianFit, fit_average, fit_median
 from binreps.model import NAMES, Prior
@@ -32,6 +33,7 @@ _KINDS: Mapping[str, tuple[type, Callable[..., Any]]] = {
     "median": (MedianFit, fit_median),
     "map": (MapFit, fit_map),
     "bayes": (BayesFit, fit_bayes),
+    "overdispersed": (OverdispersedFit, fit_overdispersed),
     "populations": (PopulationsFit, fit_populations),
 }
 
@@ -72,10 +74,12 @@ def fit_to_dict(fit: Fit | PopulationsFit) -> dict[str, Any]:
     """A fit as plain values, ready for JSON."""
     kind = next((kind for kind, (made, _) in _KINDS.items() if type(fit) is made), None)
     if kind is None:
-        known = "fit_average, fit_median, fit_map, fit_bayes and fit_populations"
+        known = "fit_average, fit_median, fit_map, fit_bayes, fit_overdispersed and fit_populations"
         raise OptionError(f"fits by {known} can be saved, got {type(fit).__name__}")
     content: dict[str, Any] = {"schema": SCHEMA, "version": VERSION, "binreps": __version__, "method": kind}
-    if isinstance(fit, MapFit | BayesFit | PopulationsFit):
+    if isinstance(fit, OverdispersedFit):
+        content["intraclass"] = list(fit.intraclass_prior)
+    if isinstance(fit, MapFit | BayesFit | OverdispersedFit | PopulationsFit):
         content["prior"] = {name: list(shapes) for name, shapes in zip(NAMES, fit.prior, strict=True)}
     if isinstance(fit, PopulationsFit):
         content["populations"] = [
@@ -92,8 +96,10 @@ def fit_from_dict(content: Any) -> Any:
     _, refit = _KINDS[content["method"]]
     try:
         data = _data(content)
-        prior = {"prior": Prior(**content["prior"])} if "prior" in content else {}
-        fit = refit(data, **prior)
+        how: dict[str, Any] = {"prior": Prior(**content["prior"])} if "prior" in content else {}
+        if content["method"] == "overdispersed":
+            how["intraclass"] = tuple(content["intraclass"])
+        fit = refit(data, **how)
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise DataError(f"the fit is incomplete or damaged ({type(error).__name__}: {error})") from None
     except BinrepsError as error:

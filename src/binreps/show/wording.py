@@ -144,14 +144,16 @@ def _estimate_sentence(analysis: Analysis, part: Part) -> list[str]:
     """How the rates were estimated, and what came out."""
     settings, words = analysis.settings, headline(analysis, part)
     sentences = []
-    if settings.method == "bayes":
+    if settings.method in ("bayes", "overdispersed"):
         priors = _prior_words(settings.prior)
         sentences.append(f"The posterior was integrated deterministically under the priors {priors}.")
     elif settings.method == "map":
         sentences.append("The rates are the mode of their joint posterior density.")
     else:
         sentences.append(f"The rates follow from the {settings.method} score of each individual.")
-    level = f" ({settings.level:.0%} credible interval)" if settings.method == "bayes" else ""
+    if settings.method == "overdispersed":
+        sentences.append("Replicates of one individual may be correlated (beta-binomial, one correlation).")
+    level = f" ({settings.level:.0%} credible interval)" if hasattr(part.fit, "interval") else ""
     if analysis.shared is not None:
         sentences.append(
             f"{len(analysis.parts)} populations share the error rates, each with its own prevalence."
@@ -209,7 +211,7 @@ def _chosen(settings: Settings) -> list[tuple[str, str]]:
         chosen.append(("method", settings.method))
     for name, shapes, other in zip(NAMES, settings.prior, usual.prior, strict=True):
         if shapes != other:
-            chosen.append((f"prior-{name.replace('_', '-')}", f"{_number(shapes[0])},{_number(shapes[1])}"))
+            chosen.append(_prior_option(name, shapes))
     for name in ("false_positive", "false_negative", "inconclusive"):
         value: Any = getattr(loss, name)
         if value != getattr(usual.loss, name):
@@ -220,6 +222,17 @@ def _chosen(settings: Settings) -> list[tuple[str, str]]:
     if settings.replicates is not None:
         chosen.append(("up-to", str(settings.replicates)))
     return chosen
+
+
+def _prior_option(name: str, shapes: tuple[float, float]) -> tuple[str, str]:
+    """The option for the prior of a rate, and its value."""
+    return f"prior-{name.replace('_', '-')}", f"{_number(shapes[0])},{_number(shapes[1])}"
+
+
+def command_options(name: str, shapes: tuple[float, float]) -> str:
+    """The words on the command line that set the prior of a rate."""
+    option, value = _prior_option(name, shapes)
+    return f"--{option} {value}"
 
 
 def _number(value: float) -> str:

@@ -118,7 +118,7 @@ def _recurrence(size: int, a: float, b: float) -> list[tuple[float, float, float
 
 
 @lru_cache(maxsize=1024)
-def _analysis(size: int, a: float, b: float) -> Float:
+def series_matrix(size: int, a: float, b: float) -> Float:
     """The matrix that takes masses w_i g_i at the nodes to the coefficients of g in Jacobi polynomials."""
     rows = jacobi_polynomials(size, a, b, jacobi_rule(size, a, b).nodes)
     return np.asarray(rows / _squares(size, a, b)[:, None])
@@ -134,7 +134,7 @@ def _squares(size: int, a: float, b: float) -> Float:
 def series_tail(interval: Interval, masses: Float) -> Float:
     """For each row of masses, the mass that the last three terms of its series move about."""
     size = masses.shape[-1]
-    last = masses @ _analysis(size, interval.a, interval.b)[-3:].T
+    last = masses @ series_matrix(size, interval.a, interval.b)[-3:].T
     squares = _squares(size, interval.a, interval.b)
     return np.asarray(np.max(np.abs(last) * np.sqrt(squares[-3:] * squares[0]), axis=-1))
 
@@ -146,7 +146,7 @@ def _integration(size: int, a: float, b: float) -> Float:
     ∫ u^a (1−u)^b P_k = −u^(a+1) (1−u)^(b+1) P_{k−1}^{(a+1, b+1)} / k for k ≥ 1.
     """
     lifted = jacobi_polynomials(size - 1, a + 1, b + 1, jacobi_rule(size, a, b).nodes)
-    return np.asarray(lifted.T @ (_analysis(size, a, b)[1:] / np.arange(1, size)[:, None]))
+    return np.asarray(lifted.T @ (series_matrix(size, a, b)[1:] / np.arange(1, size)[:, None]))
 
 
 @lru_cache(maxsize=1024)
@@ -171,14 +171,16 @@ class Series:
         self.interval, self.masses = interval, masses
         self.total = masses.sum(axis=-1)
         self._kind = (masses.shape[-1], interval.a, interval.b)
-        self._constant = masses @ _analysis(*self._kind)[0] * np.exp(betaln(interval.a + 1, interval.b + 1))
+        self._constant = (
+            masses @ series_matrix(*self._kind)[0] * np.exp(betaln(interval.a + 1, interval.b + 1))
+        )
         self._smooth = masses / jacobi_rule(*self._kind).weights
         self._rest = masses @ _integration(*self._kind).T
 
     @property
     def coefficients(self) -> Float:
         """The coefficients of g in Jacobi polynomials."""
-        return np.asarray(self.masses @ _analysis(*self._kind).T)
+        return np.asarray(self.masses @ series_matrix(*self._kind).T)
 
     def density(self, x: Any) -> Any:
         """Density at x, in mass per unit of x."""

@@ -5,13 +5,32 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from binreps.fits.exact.density import AXES, Density
 from binreps.fits.exact.gauss import Interval, Series
 from binreps.model import Float
+
+
+class Pairs(NamedTuple):
+    """Points (p, q), and the mass of each times θ, 1 − θ, θ², θ(1 − θ) and (1 − θ)²."""
+
+    p: Float
+    q: Float
+    positive: Float
+    negative: Float
+    positive_twice: Float
+    mixed: Float
+    negative_twice: Float
+
+
+def theta_summed_out(mass: Float, theta: Float, p: Float, q: Float, axes: tuple[int, ...]) -> Pairs:
+    """Masses at nodes as masses at points (p, q), which do not change along the given axes."""
+    positive, negative = mass * theta, mass * (1 - theta)
+    products = positive, negative, positive * theta, positive * (1 - theta), negative * (1 - theta)
+    return Pairs(p, q, *(product.sum(axis=axes).ravel() for product in products))
 
 
 class Grid:
@@ -58,6 +77,15 @@ class Grid:
             for j in range(i + 1):
                 result[i, j] = result[j, i] = self.expect(away[i] * away[j])
         return result
+
+    @cached_property
+    def pairs(self) -> Pairs:
+        """The posterior with θ summed out, as far as a new individual's likelihood needs it."""
+        theta, p, q = self.nodes
+        axes = tuple(i for i in range(self.mass.ndim) if p.shape[i] == q.shape[i] == 1)
+        shape = tuple(1 if i in axes else size for i, size in enumerate(self.mass.shape))
+        p, q = (np.broadcast_to(x, shape).ravel() for x in (p, q))
+        return theta_summed_out(self.mass, theta, p, q, axes)
 
     @property
     def sd(self) -> Float:
@@ -137,13 +165,37 @@ class Marginal:
             return float(1 / at_upper - 1 / at_lower)
 
         scan = (1 - level) * np.linspace(0, 1, 41)
-        best = int(np.argmin(np.subtract(*ends(scan)[::-1])))
+        seen = ends(scan)
+        best = int(np.argmin(seen[1] - seen[0]))
+        if 0 < best < scan.size - 1:
+            found = self._equally_high(seen[:, best], level)
+            if np.all((found > seen[:, best - 1]) & (found < seen[:, best + 1])):
+                return float(found[0]), float(found[1])
         low, high = float(scan[max(best - 1, 0)]), float(scan[min(best + 1, scan.size - 1)])
         below = find_root(slope, low, high, tol=1e-9)
         lower, upper = ends(np.float64(below))
         return float(self.ends[0] if below <= 0 else lower), float(
             self.ends[-1] if below >= scan[-1] else upper
         )
+
+    def _equally_high(self, x: Float, level: float) -> Float:
+        """Two ends of equal density that hold the given probability, by Newton steps; NaN if they fail."""
+        step = 1e-5 * (x[1] - x[0]) * np.array([[-1.0], [0.0], [1.0]])
+        for _ in range(12):
+            before, density, after = self.density(x + step)
+            low, high = density
+            low_slope, high_slope = (after - before) / (2 * step[2])
+            excess, uneven = np.subtract(*self.cumulative(x)[::-1]) - level, high - low
+            scale = high * low_slope - low * high_slope
+            if not scale > 0:
+                break
+            change = (
+                np.array([high_slope * excess - high * uneven, low_slope * excess - low * uneven]) / scale
+            )
+            x = x - change
+            if np.max(np.abs(change)) < 1e-8 * (x[1] - x[0]):
+                return x
+        return np.full(2, np.nan)
 
     @property
     def mode(self) -> float:

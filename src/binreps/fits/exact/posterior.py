@@ -2,56 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol
 
 import numpy as np
-from scipy.special import expit, log_expit, logsumexp
+from scipy.special import logsumexp
 
 from binreps.counts import CountTable
 from binreps.fits.exact.density import AXES, Density
 from binreps.fits.exact.gauss import Interval, Series, jacobi_polynomials, jacobi_rule
 from binreps.fits.exact.grid import Grid, Marginal
+from binreps.fits.exact.lines import ThetaLines, lines_that_matter
 from binreps.fits.exact.nested import Lines, Support, integrate_nested, slices
-from binreps.fits.exact.tensor import Box, BoxGrid, UnresolvedError, find_peak, integrate_box
+from binreps.fits.exact.tensor import BoxGrid, UnresolvedError, find_peak, integrate_box
 from binreps.model import Float, Prior
 
 TOLERANCE = 1e-8
-_LARGEST_GRID = 250_000  # nodes, when a sharp score asks for more than the moments did
-_MOST_ON_LINES = 800_000  # nodes, when a jump of a score asks for more lines of θ
-
-
-@dataclass(frozen=True, eq=False)
-class ThetaLines:
-    """Densities of θ along lines of fixed p and q; rows of `masses` are their masses at Gauss nodes."""
-
-    interval: Interval  # ends are arrays, one per line
-    theta: Float
-    masses: Float
-    p: Float
-    q: Float
-
-    @cached_property
-    def trapezoid(self) -> tuple[Float, Float]:
-        """logit θ and masses on a trapezoid rule: for functions of logit θ that jump close to θ = 0 or 1.
-
-        It is equally spaced in z, the logit of the position on a line.
-        """
-        inside, size = self.interval, self.masses.shape[1]
-        step = min(0.5, 6 / size)
-        z = np.arange(-30 / (inside.a + 1), 30 / (inside.b + 1), step)
-        low, high = log_expit(z), log_expit(-z)
-        weight = step * np.exp((inside.a + 1) * low + (inside.b + 1) * high)
-        polynomials = weight * jacobi_polynomials(size, inside.a, inside.b, expit(z))
-        coefficients = Series(inside, self.masses).coefficients
-        matters = np.abs(coefficients.sum(axis=0) @ polynomials) > 1e-13 * self.masses.sum()
-        low, high = low[matters], high[matters]
-        lower, upper = (np.asarray(end, dtype=float)[..., None] for end in (inside.lower, inside.upper))
-        with np.errstate(divide="ignore"):
-            log_theta = np.logaddexp(np.log(lower) + high, np.log(upper) + low)
-            log_rest = np.logaddexp(np.log1p(-lower) + high, np.log1p(-upper) + low)
-        return log_theta - log_rest, coefficients @ polynomials[:, matters]
+_LINES_CUT = 24.0  # a line that weighs e^−24 of the heaviest does not matter
+_MOST_ON_LINES = 800_000  # nodes on all lines
+_BLOCK = 12_000  # nodes at a time
 
 
 class Posterior(Protocol):
@@ -74,11 +43,12 @@ class Posterior(Protocol):
     def marginal(self, axis: int) -> Marginal:
         """The density of one rate."""
 
-    def finer(self) -> Grid | None:
-        """A finer grid than the last, or None where the limit is reached."""
+    def theta_lines(self, detail: float = 1.0, least: int = 0) -> list[ThetaLines]:
+        """The posterior as lines of θ, for what depends on the rates sharply.
 
-    def theta_lines(self) -> list[ThetaLines]:
-        """The posterior as lines of θ, for what depends on θ sharply."""
+        `detail` multiplies the nodes on p and q, which count as `least` if they are fewer; no lines are left
+        where they would be too many.
+        """
 
     def draws(self, size: int, rng: np.random.Generator) -> Float:
         """Independent draws of θ, p, q, shape (3, size)."""
@@ -101,22 +71,14 @@ class BoxPosterior:
     def __init__(self, grid: BoxGrid, check: BoxGrid) -> None:
         self.grid, self.check = grid, check
         self.error = grid.distance(check)
-        self._finest = grid
         self._marginals: dict[int, Marginal] = {}
-        self._lines: dict[float, list[ThetaLines]] = {}
+        self._lines: dict[tuple[float, int], list[ThetaLines]] = {}
 
     def marginal(self, axis: int) -> Marginal:
         """From a grid with more nodes on the axis."""
         if axis not in self._marginals:
             self._marginals[axis] = self.grid.marginal(axis)
         return self._marginals[axis]
-
-    def finer(self) -> Grid | None:
-        """The last grid with 1.5 × the nodes on each axis."""
-        if self._finest.mass.size * 3.4 > _LARGEST_GRID:
-            return None
-        self._finest = self._finest.resized(1.5)
-        return self._finest
 
     @cached_property
     def _wide(self) -> BoxGrid:
@@ -135,17 +97,13 @@ class BoxPosterior:
         log_mass = density.log_ratio(*nodes) + at_theta[:, None, None] + at_p[:, None] + at_q
         return Grid(density, nodes, log_mass)
 
-    def theta_lines(self, detail: float = 1.0) -> list[ThetaLines]:
-        """One line per pair of nodes (p, q) that matters, with twice the nodes on θ.
-
-        `detail` multiplies the nodes on p and q; no lines are left where they would be too many.
-        """
-        if detail not in self._lines:
-            theta, p, q = self.grid.sizes
-            sizes = (2 * theta, int(np.ceil(detail * p)), int(np.ceil(detail * q)))
-            small = detail == 1 or np.prod(sizes) <= _MOST_ON_LINES
-            self._lines[detail] = _lines_on(self.grid.density, self.grid.box, sizes) if small else []
-        return self._lines[detail]
+    def theta_lines(self, detail: float = 1.0, least: int = 0) -> list[ThetaLines]:
+        """Lines at those pairs of nodes (p, q) that matter."""
+        if (detail, least) not in self._lines:
+            theta, *rest = self.grid.sizes
+            p, q = (int(np.ceil(detail * max(size, least))) for size in rest)
+            self._lines[detail, least] = _lines_on(self.grid, (int(1.5 * theta), p, q))
+        return self._lines[detail, least]
 
     def draws(self, size: int, rng: np.random.Generator) -> Float:
         """By inverse distribution functions: q, p given q (interpolated), θ given both (evaluated)."""
@@ -162,19 +120,40 @@ class BoxPosterior:
         return np.stack([draw_rows(box[0], _normalised(log_mass), u[0]), p, q])
 
 
-def _lines_on(density: Density, box: Box, sizes: tuple[int, ...]) -> list[ThetaLines]:
-    """Lines along θ at pairs of nodes (p, q), without those whose mass is negligible."""
-    inside = box[0]
+def _lines_on(grid: BoxGrid, sizes: tuple[int, ...]) -> list[ThetaLines]:
+    """Lines along θ at those pairs of nodes (p, q) that matter; none if they are too many."""
+    density, inside = grid.density, grid.box[0]
+    (p, at_p), (q, at_q) = (_stretched_rule(density, axis, grid.box[axis], sizes[axis]) for axis in (1, 2))
+    level = _seen_from(grid, p, q) + at_p[:, None] + at_q
+    i, j = np.nonzero(level > level.max() - _LINES_CUT)
+    if i.size * sizes[0] > _MOST_ON_LINES:
+        return []
     theta = inside.nodes(sizes[0])
-    weights = inside.log_weights(sizes[0]) + density.log_prior_rest(0, theta, inside)
-    (p, at_p), (q, at_q) = (_stretched_rule(density, axis, box[axis], sizes[axis]) for axis in (1, 2))
-    log_mass = density.log_ratio(theta[None, None], p[:, None, None], q[None, :, None]) + weights
-    log_mass += at_p[:, None, None] + at_q[:, None]
+    log_mass = np.empty((i.size, sizes[0]))
+    size = max(1, _BLOCK // sizes[0])
+    for some in (slice(start, start + size) for start in range(0, i.size, size)):
+        log_mass[some] = density.log_ratio(theta[None], p[i[some], None], q[j[some], None])
+    log_mass += inside.log_weights(sizes[0]) + density.log_prior_rest(0, theta, inside)
+    log_mass += (at_p[i] + at_q[j])[:, None]
     masses = np.exp(log_mass - log_mass.max())
-    lines = masses.sum(axis=2)
-    i, j = np.nonzero(lines > 1e-13 * lines.sum())
-    masses = masses[i, j] / lines.sum()
-    return [ThetaLines(inside, np.broadcast_to(theta, masses.shape), masses, p[i], q[j])]
+    masses /= masses.sum()
+    return [lines_that_matter(inside, np.broadcast_to(theta, masses.shape), masses, p[i], q[j])]
+
+
+def _seen_from(grid: BoxGrid, p: Float, q: Float) -> Float:
+    """The logarithm of the likelihood with θ integrated out, at other p and q, to see what matters.
+
+    It is interpolated between the nodes of the grid: logarithms are nearly straight from one to the next.
+    """
+    with np.errstate(divide="ignore"):
+        level = np.log(grid.mass.sum(axis=0))
+    for axis in (1, 2):
+        inside, x = grid.box[axis], grid.nodes[axis]
+        weights = inside.log_weights(grid.sizes[axis]) + grid.density.log_prior_rest(axis, x.ravel(), inside)
+        level -= weights.reshape(x.shape[1:])
+    level = np.maximum(level, level.max() - 300)
+    level = np.stack([np.interp(p, grid.nodes[1].ravel(), column) for column in level.T], axis=1)
+    return np.stack([np.interp(q, grid.nodes[2].ravel(), row) for row in level])
 
 
 def _stretched_rule(density: Density, axis: int, inside: Interval, size: int) -> tuple[Float, Float]:
@@ -216,21 +195,21 @@ class NestedPosterior:
             self._marginals[axis] = grid.marginal()
         return self._marginals[axis]
 
-    def finer(self) -> Grid | None:
-        """Nests are not refined further."""
-        return None
+    def theta_lines(self, detail: float = 1.0, _least: int = 0) -> list[ThetaLines]:
+        """The innermost lines of the nest; there are no more."""
+        return self._innermost if detail == 1 else []
 
-    def theta_lines(self) -> list[ThetaLines]:
-        """The innermost lines of the nest, sorted by the ends of the domain that they reach."""
+    @cached_property
+    def _innermost(self) -> list[ThetaLines]:
+        """Lines sorted by the ends of the domain that they reach."""
         theta, p, q = (np.broadcast_to(x, self.grid.mass.shape) for x in self.grid.nodes)
         rows = [x.reshape(-1, x.shape[-1]) for x in (theta, self.grid.mass, p, q)]
         lines = Lines(0, *(ends.ravel() for ends in self.grid.inner_ends))
         result = []
         for same, like in lines.kinds(self.grid.density):
             interval = Interval(lines.lower[same], lines.upper[same], like.a, like.b)
-            result.append(
-                ThetaLines(interval, rows[0][same], rows[1][same], rows[2][same, 0], rows[3][same, 0])
-            )
+            values = (rows[0][same], rows[1][same], rows[2][same, 0], rows[3][same, 0])
+            result.append(lines_that_matter(interval, *values))
         return result
 
     def draws(self, size: int, rng: np.random.Generator) -> Float:

@@ -20,8 +20,9 @@ from binreps.counts import UNKNOWN, CountTable
 from binreps.fits.exact.density import Density
 from binreps.fits.exact.gauss import Interval, Series, jacobi_polynomials, series_tail
 from binreps.fits.exact.grid import Grid, Marginal
+from binreps.fits.exact.lines import ThetaLines, lines_that_matter
 from binreps.fits.exact.nested import Lines
-from binreps.fits.exact.posterior import TOLERANCE, ThetaLines, draw_rows
+from binreps.fits.exact.posterior import TOLERANCE, draw_rows
 from binreps.fits.exact.tensor import snapped
 from binreps.model import Float, Prior, log_class_likelihoods
 
@@ -299,7 +300,7 @@ class SharedGrid:
         masses = np.exp(log_mass - self.log_mass.max())
         inner, p, q = self.inner[which], self.points.p, self.points.q
         return [
-            ThetaLines(interval, theta[same], masses[same], p[same], q[same])
+            lines_that_matter(interval, theta[same], masses[same], p[same], q[same])
             for same, interval in _sorts(Lines(0, inner.lower, inner.upper), self.shared.plain)
         ]
 
@@ -557,7 +558,6 @@ class SharedPosterior:
     def __init__(self, shared: Shared, which: int) -> None:
         self.shared, self.which = shared, which
         self.error = shared.error
-        self._finest = shared.grid
         self._lines: dict[float, list[ThetaLines]] = {}
 
     @cached_property
@@ -569,14 +569,6 @@ class SharedPosterior:
     def check(self) -> Grid:
         """The coarser."""
         return self.shared.check.of(self.which)
-
-    def finer(self) -> Grid | None:
-        """The last grid with 1.5 × the nodes on each axis, unless they are too many."""
-        finer = self.shared.finer(self._finest, 1.5, int(1.5 * self._finest.theta), _MOST_NODES)
-        if finer is None:
-            return None
-        self._finest = finer
-        return finer.of(self.which)
 
     def marginal(self, axis: int) -> Marginal:
         """The density of one rate."""
@@ -639,11 +631,8 @@ class SharedPosterior:
         middle, interval = float(panel.lower + panel.upper) / 2, self.shared.plain.interval
         return interval(0, panel.lower, middle), interval(0, middle, panel.upper)
 
-    def theta_lines(self, detail: float = 1.0) -> list[ThetaLines]:
-        """The posterior as lines of θ.
-
-        `detail` multiplies the nodes on p and q; no lines are left where they would be too many.
-        """
+    def theta_lines(self, detail: float = 1.0, _least: int = 0) -> list[ThetaLines]:
+        """The posterior as lines of θ; none where they would be too many."""
         if detail not in self._lines:
             grid = self.shared.grid
             finer = self.shared.finer(grid, detail, grid.theta, _MOST_NODES / 2) if detail > 1 else grid

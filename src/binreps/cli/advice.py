@@ -1,0 +1,229 @@
+"""`binreps next`, `plan` and `prior`: whom to measure again, how large a study, what is already believed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from binreps.cli import options as opt
+from binreps.cli.progress import bar
+from binreps.cli.render import grid
+from binreps.cli.score import saved_loss
+from binreps.decide import elicit
+from binreps.decide.plan import plan
+from binreps.decide.stopping import next_replicates, stopping_table
+from binreps.errors import OptionError
+from binreps.fits.populations import PopulationsFit
+from binreps.model import Rates
+from binreps.read.files import check_target, open_files, peek, write_file, write_table
+from binreps.read.guess import guess_columns
+from binreps.read.tally import ORDER, Roles
+from binreps.show.attach import attach_next
+from binreps.show.save import load_fit, read_json
+from binreps.show.summary import table_rows
+from binreps.show.wording import command_options
+from binreps.table import Table
+
+_SIZES = "25,50,100,200,400,800"
+
+
+def next_command(
+    data: Annotated[
+        list[str] | None, typer.Argument(help="Files with the individuals to choose from, if any.")
+    ] = None,
+    model: Annotated[
+        Path, typer.Option("--model", help="summary.json of an analysis, or a saved fit.")
+    ] = ...,  # type: ignore[assignment]
+    cost_per_replicate: Annotated[
+        float, typer.Option("--cost-per-replicate", help="In the unit of the costs of an answer.")
+    ] = 0.01,
+    max_replicates: Annotated[int, typer.Option("--max-replicates", help="The most anyone can have.")] = 10,
+    budget: Annotated[int, typer.Option("--budget", help="Replicates to spend now.")] = 200,
+    out: Annotated[Path | None, typer.Option("--out", help="File to write: .csv or .parquet.")] = None,
+    individual: opt.Individual = None,
+    result: opt.Result = None,
+    replicate: opt.Replicate = None,
+    n: opt.N = None,
+    s: opt.S = None,
+    positive: opt.Positive = None,
+    negative: opt.Negative = None,
+    new: Annotated[bool, typer.Option("--new", help="They were not in the data of the fit.")] = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Another replicate, or enough? The best rule for one individual, and whom to measure again now.
+
+    Example: `binreps next --model results/summary.json --cost-per-replicate 0.02 --budget 50`
+    """
+    fit, loss = load_fit(model), saved_loss(read_json(model))
+    if isinstance(fit, PopulationsFit):
+        raise OptionError("next takes a fit of one population; analyse that population on its own")
+    costs: dict[str, Any] = {"cost_per_replicate": cost_per_replicate}
+    if data:
+        columns = opt.make_columns(
+            individual=individual,
+            result=result,
+            replicate=replicate,
+            n=n,
+            s=s,
+            positive=positive,
+            negative=negative,
+        )
+        if out is None:
+            raise OptionError("--out must name the file for the individuals")
+        _write_individuals(data, out, fit, columns, {"loss": loss, "budget": budget, "new": new, **costs})
+        print(f"Written to {out}")
+        return
+    rule = stopping_table(fit, loss, max_replicates=max_replicates, **costs)
+    again = next_replicates(fit.counts, fit, loss, budget=budget, **costs)
+    if out is not None:
+        check_target(out)
+        write_table(rule.table, out)
+    if as_json:
+        content = {"rule": table_rows(rule.table), "measure_again": table_rows(again.table)}
+        print(json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1))
+        return
+    print(
+        "The next individual: measure, or answer?", rule, "", "In the data: whom to measure again?", sep="\n"
+    )
+    rows = sorted((row for row in again.table if row["rank"]), key=lambda row: row["rank"])
+    shown = ("rank", "n", "s", "individuals", "probability", "decision", "worth", "measure")
+    Console().print(grid(Table({name: [row[name] for row in rows] for name in shown})))
+    print(again.table.note)
+    if out is not None:
+        print(f"Written to {out}")
+
+
+def _write_individuals(data: list[str], out: Path, fit: Any, columns: Any, how: dict[str, Any]) -> None:
+    """Everyone in the files, with their rank."""
+    guess = guess_columns(peek(data), columns)
+    print(f"read as {guess}")
+    check_target(out)
+    with open_files(data, Roles.of(**guess.columns).used, ordered=True) as relation:
+        answers = attach_next(relation, fit, **how, **guess.columns)
+        kept = [name for name in answers.columns if name != ORDER]
+        write_file(answers.order('"rank" NULLS LAST').select(*(f'"{name}"' for name in kept)), out)
+
+
+def plan_command(
+    prevalence: Annotated[float, typer.Option("--prevalence", help="What you expect.")] = 0.3,
+    false_positive: Annotated[float, typer.Option("--false-positive", help="What you expect.")] = 0.1,
+    false_negative: Annotated[float, typer.Option("--false-negative", help="What you expect.")] = 0.1,
+    prevalence_width: Annotated[
+        float | None,
+        typer.Option("--prevalence-width", help="Goal: width of the prevalence's interval."),
+    ] = None,
+    error_margin: Annotated[
+        float | None, typer.Option("--error-margin", help="Goal: both error rates known to ± this.")
+    ] = None,
+    inconclusive: Annotated[
+        float | None, typer.Option("--inconclusive", help="Goal: at most this share without an answer.")
+    ] = None,
+    risk: Annotated[float | None, typer.Option("--risk", help="Goal: a mean cost of at most this.")] = None,
+    individuals: Annotated[
+        str, typer.Option("--individuals", help="Sizes to try.")
+    ] = "25,50,100,200,400,800",
+    replicates: Annotated[str, typer.Option("--replicates", help="Replicates to try.")] = "2,3,4,5,6,8",
+    cost_per_individual: Annotated[float, typer.Option("--cost-per-individual")] = 0,
+    cost_per_replicate: Annotated[float, typer.Option("--cost-per-replicate")] = 1,
+    max_tests: Annotated[int | None, typer.Option("--max-tests", help="The most replicates in all.")] = None,
+    max_cost: Annotated[float | None, typer.Option("--max-cost", help="The most it may cost.")] = None,
+    assurance: Annotated[float, typer.Option("--assurance", help="Probability of reaching the goal.")] = 0.8,
+    level: opt.Level = 0.9,
+    data_sets: Annotated[int, typer.Option("--data-sets", help="Simulated per design, at most.")] = 400,
+    seed: opt.Seed = 1,
+    out: Annotated[Path | None, typer.Option("--out", help="File to write: .csv or .parquet.")] = None,
+    as_json: opt.Json = False,
+) -> None:
+    """How many individuals, how many replicates each? The cheapest design that reaches a goal.
+
+    Example: `binreps plan --prevalence 0.1 --prevalence-width 0.1 --cost-per-individual 5`
+    """
+    goals: Any = {
+        "prevalence_width": prevalence_width,
+        "error_margin": error_margin,
+        "inconclusive": inconclusive,
+        "risk": risk,
+    }
+    if out is not None:
+        check_target(out)
+    with bar("simulating studies") as progress:
+        result = plan(
+            Rates(prevalence, false_positive, false_negative),
+            rng=seed,
+            individuals=_sizes("--individuals", individuals),
+            replicates=_sizes("--replicates", replicates),
+            cost_per_individual=cost_per_individual,
+            cost_per_replicate=cost_per_replicate,
+            max_tests=max_tests,
+            max_cost=max_cost,
+            assurance=assurance,
+            level=level,
+            data_sets=data_sets,
+            progress=progress,
+            **goals,
+        )
+    if out is not None:
+        write_table(result.table, out)
+    print(json.dumps(table_rows(result.table), indent=1) if as_json else result)
+
+
+def prior_command(
+    rate: Annotated[
+        str, typer.Argument(help="prevalence, false_positive, false_negative, sensitivity or specificity.")
+    ],
+    expect: Annotated[float | None, typer.Option("--expect", help="Your best guess.")] = None,
+    surprised_above: Annotated[float | None, typer.Option("--surprised-above")] = None,
+    surprised_below: Annotated[float | None, typer.Option("--surprised-below")] = None,
+    between: Annotated[str | None, typer.Option("--between", help="A 90% range: 0.01,0.2.")] = None,
+    share: Annotated[float | None, typer.Option("--share", help="What an earlier study found.")] = None,
+    of: Annotated[float | None, typer.Option("--of", help="How many individuals that study had.")] = None,
+    discount: Annotated[float, typer.Option("--discount", help="How much of that study to believe.")] = 1.0,
+    as_json: opt.Json = False,
+) -> None:
+    """From what you know to a prior, shown back as quantiles.
+
+    Example: `binreps prior prevalence --expect 0.05 --surprised-above 0.2`
+    """
+    belief = _belief(rate, expect, surprised_above, surprised_below, between, share, of, discount)
+    if as_json:
+        print(json.dumps({"rate": belief.model_rate, "shapes": list(belief.shapes), "said": belief.said}))
+        return
+    print(belief)
+    print(f"\nTo use it: binreps analyse … {command_options(belief.model_rate, belief.shapes)}")
+
+
+def _belief(
+    rate: str,
+    expect: float | None,
+    above: float | None,
+    below: float | None,
+    between: str | None,
+    share: float | None,
+    of: float | None,
+    discount: float,
+) -> elicit.Belief:
+    """The one way of saying it that was used."""
+    ways = [expect is not None, between is not None, share is not None or of is not None]
+    if sum(ways) != 1:
+        ways_words = "--expect with --surprised-above or -below, --between, or --share with --of"
+        raise OptionError(f"say it in one way: {ways_words}")
+    if expect is not None:
+        return elicit.guess(rate, expect, surprised_above=above, surprised_below=below)
+    if between is not None:
+        low, high = opt.numbers("--between", between, 2)
+        return elicit.between(rate, low, high)
+    if share is None or of is None:
+        raise OptionError("--share and --of go together")
+    return elicit.study(rate, of=of, share=share, discount=discount)
+
+
+def _sizes(option: str, text: str) -> list[int]:
+    """Whole numbers with commas between."""
+    try:
+        return [int(part) for part in text.split(",") if part.strip()]
+    except ValueError:
+        raise OptionError(f"{option} must be whole numbers with commas between, got {text!r}") from None

@@ -1,0 +1,1 @@
+"""Findings: when not to believe a fit, and what to do then."""

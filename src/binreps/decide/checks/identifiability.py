@@ -1,0 +1,190 @@
+"""Whether the data can tell prevalence and error rates apart, and whether they did."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from scipy.special import betainc
+
+from binreps.counts import UNKNOWN, CountTable
+from binreps.decide.checks.findings import NOTE, WARNING, Finding
+from binreps.decide.checks.subject import Part, mode_of
+from binreps.fits.mode import MapFit
+from binreps.fits.populations import PopulationsFit
+from binreps.model import NAMES, Float, Prior
+
+_FEW = 10  # individuals with enough replicates
+_LEARNT = 0.1  # nats between prior and posterior below which a rate was not learnt
+_NEAR_HALF, _PILED = 0.45, 0.4  # so much posterior above .45 is a pile
+_LONELY = 3.0  # individuals of a class below which its rate rests on next to nobody
+_BINS = 20
+_RIVAL = np.log(100)  # a second mode counts if it is at most 100 times less likely
+
+RATE_WORDS = dict(zip(NAMES, ("prevalence", "false-positive rate", "false-negative rate"), strict=True))
+"""The three rates as a sentence names them."""
+
+
+def replicates_findings(fit: Any) -> Iterator[Finding]:
+    """Whether the numbers of replicates can identify the rates."""
+    counts = everyone(fit)
+    if not len(counts):
+        yield Finding("no-data", 0, "There are no individuals: every result is the prior.", "Add data.")
+        return
+    identified = fit.identifiable if isinstance(fit, PopulationsFit) else counts.identifiable
+    most = int(counts.n.max())
+    if not identified:
+        yield Finding(
+            "not-identifiable",
+            most,
+            f"Nobody of unknown status has more than {most} replicate{'s' * (most != 1)}, so the data "
+            "cannot tell "
+            "prevalence and error rates apart: the estimates rest on the prior.",
+            "Measure some individuals three times or more, add individuals of known status, or state a "
+            "prior that "
+            "you can defend for the error rates.",
+        )
+        return
+    if not counts.identifiable:
+        yield Finding(
+            "two-replicates",
+            most,
+            "With at most two replicates only different prevalences tell the error rates: the closer they "
+            "are, the "
+            "more rests on the prior.",
+            "Measure some individuals three times or more.",
+            NOTE,
+        )
+        return
+    yield from _few_findings(counts)
+
+
+def _few_findings(counts: CountTable) -> Iterator[Finding]:
+    """Whether enough individuals have enough replicates."""
+    classes = len(set(counts.known[counts.n > 0].tolist()) - {UNKNOWN})
+    enough = (counts.known == UNKNOWN) & (counts.n >= 3 - classes)
+    several = int(counts.weight[enough].sum())
+    if classes < 2 and several < _FEW:
+        yield Finding(
+            "few-replicated",
+            several,
+            f"Only {several} individual{'s have' if several != 1 else ' has'} the {3 - classes} or more "
+            "replicates "
+            "that it takes to tell prevalence and error rates apart.",
+            "Replicate more individuals; until then read the intervals, not the estimates.",
+        )
+
+
+def everyone(fit: Any) -> CountTable:
+    """All individuals of a fit in one table."""
+    if isinstance(fit, PopulationsFit):
+        return sum(fit.counts.values(), CountTable([], []))
+    counts: CountTable = fit.counts
+    return counts
+
+
+def learning_findings(parts: list[Part], prior: Prior) -> Iterator[Finding]:
+    """Rates whose posterior is their prior, and prevalences that leave a class nearly empty."""
+    for part in parts:
+        gains = {name: information_gain(part, prior, name) for name in NAMES}
+        shared = part is parts[0]  # error rates are the same in every population
+        for name in NAMES if shared else NAMES[:1]:
+            if gains[name] < _LEARNT:
+                yield _unlearnt(name, gains[name], part.label if name == NAMES[0] else "")
+        if shared:
+            yield from _lonely_class(parts, gains)
+
+
+def information_gain(part: Part, prior: Prior, name: str) -> float:
+    """Kullback–Leibler divergence of a rate's posterior from its prior, in nats, from draws.
+
+    The prior's distribution function turns the prior into a uniform law: what is left is the posterior's
+    departure from it, in 20 equally likely bins.
+    """
+    (a, b), x = getattr(prior, name), np.asarray(getattr(part.draws, name))
+    most = 1.0 if name == NAMES[0] else float(betainc(a, b, 0.5))
+    place = betainc(a, b, x) / most if most > 0 else (2 * x) ** a  # a prior that lies above ½, cut off there
+    share = np.bincount(np.minimum((place * _BINS).astype(int), _BINS - 1), minlength=_BINS) / x.size
+    used = share > 0
+    bias = (used.sum() - 1) / (2 * x.size)
+    return max(float(share[used] @ np.log(share[used] * _BINS) - bias), 0.0)
+
+
+def _unlearnt(name: str, gain: float, label: str) -> Finding:
+    return Finding(
+        f"unlearnt-{name.replace('_', '-')}",
+        gain,
+        f"The data say next to nothing about the {RATE_WORDS[name]}{label}: its posterior is its prior "
+        f"({gain:.2f} nats apart).",
+        "Do not report it as a result; add replicates or individuals, or known statuses.",
+    )
+
+
+def _lonely_class(parts: list[Part], gains: dict[str, float]) -> Iterator[Finding]:
+    """A class with next to nobody in it, whose error rate is then the prior's."""
+    positive = sum(float(part.counts.weight @ _positive(part)) for part in parts)
+    total = sum(part.counts.individuals for part in parts)
+    for number, rate, word in (
+        (positive, NAMES[2], "positive"),
+        (total - positive, NAMES[1], "negative"),
+    ):
+        if number < _LONELY and gains[rate] < 2 * _LEARNT + 0.1:
+            yield Finding(
+                f"no-{word}s",
+                number,
+                f"About {number:.1f} of {total:,} individuals are {word}, too few to learn the "
+                f"{RATE_WORDS[rate]}.",
+                f"Read the {RATE_WORDS[rate]} as an assumption, and add individuals known to be {word}.",
+            )
+
+
+def _positive(part: Part) -> Float:
+    """The chance of each cell's individuals to be positive, their known status where there is one."""
+    known = part.counts.known
+    return np.where(known == UNKNOWN, part.chances.mean(axis=0), known)
+
+
+def piles_findings(part: Part) -> Iterator[Finding]:
+    """Error rates that would be larger if they could."""
+    for name in NAMES[1:]:
+        share = float(np.mean(np.asarray(getattr(part.draws, name)) > _NEAR_HALF))
+        if share > _PILED:
+            yield Finding(
+                f"at-half-{name.replace('_', '-')}",
+                share,
+                f"The {RATE_WORDS[name]} is pressed against its limit ½: {share:.0%} of it is above "
+                f"{_NEAR_HALF}.",
+                "Either the test is no better than a coin for one status, or the prior says so, or results "
+                "are "
+                "coded the wrong way round: look at the count table and at the prior.",
+            )
+
+
+def modes_findings(fit: Any, prior: Prior | None) -> Iterator[Finding]:
+    """Several explanations of the same data."""
+    counts = everyone(fit)
+    if isinstance(fit, PopulationsFit) or not len(counts):
+        return
+    found = fit if isinstance(fit, MapFit) else mode_of(counts, _with_modes(prior or Prior()))
+    rivals = [(rates, value) for rates, value in found.maxima if value > found.maxima[0][1] - _RIVAL]
+    if len(rivals) > 1:
+        (best, top), (other, value) = rivals[:2]
+        yield Finding(
+            "several-modes",
+            len(rivals),
+            f"{len(rivals)} different explanations fit: prevalence {best.prevalence:.2f} with error rates "
+            f"{best.false_positive:.2f} and {best.false_negative:.2f}, or {other.prevalence:.2f} with "
+            f"{other.false_positive:.2f} and {other.false_negative:.2f} ({np.exp(top - value):.3g} times "
+            "less likely).",
+            "A mean or a mode describes neither: look at the marginal densities, and bring in what is known "
+            "about "
+            "the test as a prior.",
+            WARNING,
+        )
+
+
+def _with_modes(prior: Prior) -> Prior:
+    """The prior with shapes of at least 1, below which a density has no mode."""
+    (a, b), *errors = prior
+    return Prior((max(a, 1.0), max(b, 1.0)), *((max(c, 1.0), d) for c, d in errors))
