@@ -8,7 +8,7 @@ from typing import Any
 from binreps.errors import OptionError
 from binreps.read.files import check_target, open_files, replacing, write_table
 from binreps.show.analysis import Analysis
-from binreps.show.attach import score_file
+from binreps.show.attach import ADDED, score_file
 from binreps.show.report import LISTED, report
 from binreps.show.save import write_json
 from binreps.show.summary import summary
@@ -46,7 +46,7 @@ def write_folder(
     files = [out / "report.html", scores, out / "decision_table.csv", out / "summary.json"]
     write_table(decisions(analysis), files[2])
     write_json(summary(analysis), files[3])
-    page = report(analysis, listed(scores, memory), scores.name)
+    page = report(analysis, listed(scores, _prefix(analysis), memory), scores.name)
     with replacing(files[0]) as part:
         part.write_text(page, encoding="utf-8")
     return files
@@ -67,10 +67,9 @@ def write_scores(analysis: Analysis, target: Path, *, memory: str | None = None)
 def _prefix(analysis: Analysis) -> str:
     """A prefix for the added columns, where the file has columns of the same names."""
     guess, have = analysis.source.guess, {name.casefold() for name in analysis.source.columns}
-    assert guess is not None
-    added = {"n", "s", "score", "lower", "upper", "decision"}
-    if guess.kind == "long":
+    if guess is None or guess.kind == "long":
         return ""
+    added = set(ADDED)
     own = {guess.columns.get("n"), guess.columns.get("s")} & {"n", "s"}
     return "binreps_" if (added - own) & have else ""
 
@@ -97,11 +96,15 @@ def _together(tables: list[tuple[Any, Table]]) -> Table:
     return Table(columns)
 
 
-def listed(scores: Path, memory: str | None = None) -> Table | None:
-    """The rows of a score file, if they are few enough for a page."""
+def listed(scores: Path, prefix: str = "", memory: str | None = None) -> Table | None:
+    """The rows of a score file, if they are few enough for a page; what was added are numbers again."""
     with open_files(scores, [], memory=memory) as relation:
         rows = relation.limit(LISTED + 1).fetchall()
         names = relation.columns
     if len(rows) > LISTED:
         return None
-    return Table({name: [row[i] for row in rows] for i, name in enumerate(names)})
+    numbers = {prefix + name for name in ("score", "lower", "upper")}
+    columns = {name: [row[i] for row in rows] for i, name in enumerate(names)}
+    for name in numbers & columns.keys():
+        columns[name] = [None if value in (None, "") else float(value) for value in columns[name]]
+    return Table(columns)
