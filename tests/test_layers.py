@@ -77,16 +77,35 @@ def test_only_the_boundary_knows_narwhals() -> None:
     assert knowing <= {"read.tally", "read.groups", "show.attach", "show.by"}
 
 
-def test_importing_binreps_loads_nothing_heavy() -> None:
-    code = "import sys, binreps; print(*sys.modules, sep='\\n')"
-    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-    assert "binreps.fits.mode" in loaded.split()
-    assert not HEAVY & set(loaded.split())
+def loaded_after(code: str) -> set[str]:
+    """The modules that a fresh interpreter has loaded after running some code."""
+    show = f"{code}; import sys; print(*sys.modules, sep='\\n')"
+    done = subprocess.run([sys.executable, "-c", show], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_binreps_loads_next_to_nothing() -> None:
+    assert not {"numpy", "binreps.counts"} & loaded_after("import binreps")
+
+
+def test_no_public_name_loads_anything_heavy() -> None:
+    loaded = loaded_after("from binreps import *")
+    assert "binreps.fits.mode" in loaded
+    assert not HEAVY & loaded
 
 
 def test_the_public_names_are_sorted_and_all_there() -> None:
-    assert binreps.__all__ == sorted(binreps.__all__)
-    places = {path.stem for path in SOURCE.iterdir()}  # files and folders become names once imported
-    names = {name for name in vars(binreps) if not name.startswith("_")} - places
-    assert set(binreps.__all__) == names | {"__version__"}
+    assert binreps.__all__ == sorted(binreps.__all__) == dir(binreps)
     assert all(getattr(binreps, name).__doc__ for name in binreps.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'fit_magic'"):
+        _ = binreps.fit_magic
+
+
+def test_type_checkers_and_python_find_each_name_at_the_same_place() -> None:
+    tree = ast.parse((SOURCE / "__init__.py").read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    places = {
+        alias.name: node.module for node in imports for alias in node.names if "binreps." in node.module
+    }
+    assert places.pop("__version__") == "binreps._version"
+    assert places == binreps._HOMES

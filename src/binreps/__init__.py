@@ -1,151 +1,174 @@
-"""Repeated yes/no measurements into calibrated decisions."""
+"""Repeated yes/no measurements into calibrated decisions.
+
+Each public name is loaded from its home when it is first used: `import binreps` itself costs next to nothing.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from binreps._version import __version__
-from binreps.counts import CountTable
-from binreps.decide import elicit
-from binreps.decide.checks.findings import Finding, Findings
-from binreps.decide.checks.run import check
-from binreps.decide.evaluate import (
-    CrossValidation,
-    Evaluation,
-    calibration_curve,
-    calibration_error,
-    cross_validate,
-    evaluate,
-)
-from binreps.decide.indecision import risk_by_cost
-from binreps.decide.loss import Loss, classify, decision_table, decision_words
-from binreps.decide.plan import Plan, plan
-from binreps.decide.predictive import predictive_counts
-from binreps.decide.stopping import NextReplicates, StoppingTable, next_replicates, stopping_table
-from binreps.errors import BinrepsError, BinrepsWarning, DataError, FitError, OptionError
-from binreps.fits.base import Fit
-from binreps.fits.batch import BatchResult, fit_many
-from binreps.fits.bayes import BayesFit, fit_bayes
-from binreps.fits.em import fit_map_em
-from binreps.fits.mcmc import McmcFit, fit_mcmc, to_pymc
-from binreps.fits.mode import MapFit, fit_map
-from binreps.fits.overdispersed import OverdispersedFit, fit_overdispersed
-from binreps.fits.populations import PopulationsFit, fit_populations
-from binreps.fits.simple import (
-    average_score,
-    correct_prevalence,
-    fit_average,
-    fit_known,
-    fit_median,
-    median_score,
-)
-from binreps.model import Prior, Rates, likelihood_score, log_likelihood
-from binreps.read.files import read_counts
-from binreps.read.groups import count_tables
-from binreps.read.tally import count_table
-from binreps.show.analysis import Analysis, Settings, analyse, analyse_file
-from binreps.show.attach import attach, attach_next, score_file
-from binreps.show.by import fit_by
-from binreps.show.decision_plots import plot_decisions, plot_individuals, plot_risk_by_cost, plot_risks
-from binreps.show.folder import write_folder
-from binreps.show.interop import to_arviz
-from binreps.show.plots import plot_bias, plot_counts, plot_populations, plot_rates, plot_scores
-from binreps.show.report import report
-from binreps.show.save import load_fit, save_fit
-from binreps.show.theme import save_chart
-from binreps.show.wording import explain
-from binreps.study import theory
-from binreps.study.datasets import load_screening, load_screening_counts, load_screening_truth
-from binreps.study.mammography import Mammography, simulate_mammography
-from binreps.study.simulate import Simulation, simulate, simulate_counts
-from binreps.table import Table
 
-__all__ = [
-    "Analysis",
-    "BatchResult",
-    "BayesFit",
-    "BinrepsError",
-    "BinrepsWarning",
-    "CountTable",
-    "CrossValidation",
-    "DataError",
-    "Evaluation",
-    "Finding",
-    "Findings",
-    "Fit",
-    "FitError",
-    "Loss",
-    "Mammography",
-    "MapFit",
-    "McmcFit",
-    "NextReplicates",
-    "OptionError",
-    "OverdispersedFit",
-    "Plan",
-    "PopulationsFit",
-    "Prior",
-    "Rates",
-    "Settings",
-    "Simulation",
-    "StoppingTable",
-    "Table",
-    "__version__",
-    "analyse",
-    "analyse_file",
-    "attach",
-    "attach_next",
-    "average_score",
-    "calibration_curve",
-    "calibration_error",
-    "check",
-    "classify",
-    "correct_prevalence",
-    "count_table",
-    "count_tables",
-    "cross_validate",
-    "decision_table",
-    "decision_words",
-    "elicit",
-    "evaluate",
-    "explain",
-    "fit_average",
-    "fit_bayes",
-    "fit_by",
-    "fit_known",
-    "fit_many",
-    "fit_map",
-    "fit_map_em",
-    "fit_mcmc",
-    "fit_median",
-    "fit_overdispersed",
-    "fit_populations",
-    "likelihood_score",
-    "load_fit",
-    "load_screening",
-    "load_screening_counts",
-    "load_screening_truth",
-    "log_likelihood",
-    "median_score",
-    "next_replicates",
-    "plan",
-    "plot_bias",
-    "plot_counts",
-    "plot_decisions",
-    "plot_individuals",
-    "plot_populations",
-    "plot_rates",
-    "plot_risk_by_cost",
-    "plot_risks",
-    "plot_scores",
-    "predictive_counts",
-    "read_counts",
-    "report",
-    "risk_by_cost",
-    "save_chart",
-    "save_fit",
-    "score_file",
-    "simulate",
-    "simulate_counts",
-    "simulate_mammography",
-    "stopping_table",
-    "theory",
-    "to_arviz",
-    "to_pymc",
-    "write_folder",
-]
+_HOMES = {
+    "Analysis": "binreps.show.analysis",
+    "BatchResult": "binreps.fits.batch",
+    "BayesFit": "binreps.fits.bayes",
+    "BinrepsError": "binreps.errors",
+    "BinrepsWarning": "binreps.errors",
+    "CountTable": "binreps.counts",
+    "CrossValidation": "binreps.decide.evaluate",
+    "DataError": "binreps.errors",
+    "Evaluation": "binreps.decide.evaluate",
+    "Finding": "binreps.decide.checks.findings",
+    "Findings": "binreps.decide.checks.findings",
+    "Fit": "binreps.fits.base",
+    "FitError": "binreps.errors",
+    "Loss": "binreps.decide.loss",
+    "Mammography": "binreps.study.mammography",
+    "MapFit": "binreps.fits.mode",
+    "McmcFit": "binreps.fits.mcmc",
+    "NextReplicates": "binreps.decide.stopping",
+    "OptionError": "binreps.errors",
+    "OverdispersedFit": "binreps.fits.overdispersed",
+    "Plan": "binreps.decide.plan",
+    "PopulationsFit": "binreps.fits.populations",
+    "Prior": "binreps.model",
+    "Rates": "binreps.model",
+    "Settings": "binreps.show.analysis",
+    "Simulation": "binreps.study.simulate",
+    "StoppingTable": "binreps.decide.stopping",
+    "Table": "binreps.table",
+    "analyse": "binreps.show.analysis",
+    "analyse_file": "binreps.show.analysis",
+    "attach": "binreps.show.attach",
+    "attach_next": "binreps.show.attach",
+    "average_score": "binreps.fits.simple",
+    "calibration_curve": "binreps.decide.evaluate",
+    "calibration_error": "binreps.decide.evaluate",
+    "check": "binreps.decide.checks.run",
+    "classify": "binreps.decide.loss",
+    "correct_prevalence": "binreps.fits.simple",
+    "count_table": "binreps.read.tally",
+    "count_tables": "binreps.read.groups",
+    "cross_validate": "binreps.decide.evaluate",
+    "decision_table": "binreps.decide.loss",
+    "decision_words": "binreps.decide.loss",
+    "elicit": "binreps.decide",
+    "evaluate": "binreps.decide.evaluate",
+    "explain": "binreps.show.wording",
+    "fit_average": "binreps.fits.simple",
+    "fit_bayes": "binreps.fits.bayes",
+    "fit_by": "binreps.show.by",
+    "fit_known": "binreps.fits.simple",
+    "fit_many": "binreps.fits.batch",
+    "fit_map": "binreps.fits.mode",
+    "fit_map_em": "binreps.fits.em",
+    "fit_mcmc": "binreps.fits.mcmc",
+    "fit_median": "binreps.fits.simple",
+    "fit_overdispersed": "binreps.fits.overdispersed",
+    "fit_populations": "binreps.fits.populations",
+    "likelihood_score": "binreps.model",
+    "load_fit": "binreps.show.save",
+    "load_screening": "binreps.study.datasets",
+    "load_screening_counts": "binreps.study.datasets",
+    "load_screening_truth": "binreps.study.datasets",
+    "log_likelihood": "binreps.model",
+    "median_score": "binreps.fits.simple",
+    "next_replicates": "binreps.decide.stopping",
+    "plan": "binreps.decide.plan",
+    "plot_bias": "binreps.show.plots",
+    "plot_counts": "binreps.show.plots",
+    "plot_decisions": "binreps.show.decision_plots",
+    "plot_individuals": "binreps.show.decision_plots",
+    "plot_populations": "binreps.show.plots",
+    "plot_rates": "binreps.show.plots",
+    "plot_risk_by_cost": "binreps.show.decision_plots",
+    "plot_risks": "binreps.show.decision_plots",
+    "plot_scores": "binreps.show.plots",
+    "predictive_counts": "binreps.decide.predictive",
+    "read_counts": "binreps.read.files",
+    "report": "binreps.show.report",
+    "risk_by_cost": "binreps.decide.indecision",
+    "save_chart": "binreps.show.theme",
+    "save_fit": "binreps.show.save",
+    "score_file": "binreps.show.attach",
+    "simulate": "binreps.study.simulate",
+    "simulate_counts": "binreps.study.simulate",
+    "simulate_mammography": "binreps.study.mammography",
+    "stopping_table": "binreps.decide.stopping",
+    "theory": "binreps.study",
+    "to_arviz": "binreps.show.interop",
+    "to_pymc": "binreps.fits.mcmc",
+    "write_folder": "binreps.show.folder",
+}
+
+__all__ = sorted([*_HOMES, "__version__"])
+
+if TYPE_CHECKING:
+    from binreps.counts import CountTable
+    from binreps.decide import elicit
+    from binreps.decide.checks.findings import Finding, Findings
+    from binreps.decide.checks.run import check
+    from binreps.decide.evaluate import (
+        CrossValidation,
+        Evaluation,
+        calibration_curve,
+        calibration_error,
+        cross_validate,
+        evaluate,
+    )
+    from binreps.decide.indecision import risk_by_cost
+    from binreps.decide.loss import Loss, classify, decision_table, decision_words
+    from binreps.decide.plan import Plan, plan
+    from binreps.decide.predictive import predictive_counts
+    from binreps.decide.stopping import NextReplicates, StoppingTable, next_replicates, stopping_table
+    from binreps.errors import BinrepsError, BinrepsWarning, DataError, FitError, OptionError
+    from binreps.fits.base import Fit
+    from binreps.fits.batch import BatchResult, fit_many
+    from binreps.fits.bayes import BayesFit, fit_bayes
+    from binreps.fits.em import fit_map_em
+    from binreps.fits.mcmc import McmcFit, fit_mcmc, to_pymc
+    from binreps.fits.mode import MapFit, fit_map
+    from binreps.fits.overdispersed import OverdispersedFit, fit_overdispersed
+    from binreps.fits.populations import PopulationsFit, fit_populations
+    from binreps.fits.simple import (
+        average_score,
+        correct_prevalence,
+        fit_average,
+        fit_known,
+        fit_median,
+        median_score,
+    )
+    from binreps.model import Prior, Rates, likelihood_score, log_likelihood
+    from binreps.read.files import read_counts
+    from binreps.read.groups import count_tables
+    from binreps.read.tally import count_table
+    from binreps.show.analysis import Analysis, Settings, analyse, analyse_file
+    from binreps.show.attach import attach, attach_next, score_file
+    from binreps.show.by import fit_by
+    from binreps.show.decision_plots import plot_decisions, plot_individuals, plot_risk_by_cost, plot_risks
+    from binreps.show.folder import write_folder
+    from binreps.show.interop import to_arviz
+    from binreps.show.plots import plot_bias, plot_counts, plot_populations, plot_rates, plot_scores
+    from binreps.show.report import report
+    from binreps.show.save import load_fit, save_fit
+    from binreps.show.theme import save_chart
+    from binreps.show.wording import explain
+    from binreps.study import theory
+    from binreps.study.datasets import load_screening, load_screening_counts, load_screening_truth
+    from binreps.study.mammography import Mammography, simulate_mammography
+    from binreps.study.simulate import Simulation, simulate, simulate_counts
+    from binreps.table import Table
+else:
+
+    def __getattr__(name: str) -> Any:
+        """A public name, from its home."""
+        if name not in _HOMES:
+            raise AttributeError(f"module 'binreps' has no attribute {name!r}")
+        home = import_module(_HOMES[name])
+        value = getattr(home, name, None) or import_module(f"{_HOMES[name]}.{name}")
+        globals()[name] = value
+        return value
+
+
+def __dir__() -> list[str]:
+    return __all__
