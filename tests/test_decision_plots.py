@@ -10,9 +10,17 @@ import drawing
 from binreps.counts import CountTable
 from binreps.decide.indecision import risk_by_cost
 from binreps.decide.loss import Loss, decision_table, decision_words
+from binreps.decide.stopping import stopping_table
 from binreps.errors import DataError, OptionError
+from binreps.fits.bayes import fit_bayes
 from binreps.fits.simple import PointFit, fit_average
-from binreps.show.decision_plots import plot_decisions, plot_individuals, plot_risk_by_cost, plot_risks
+from binreps.show.decision_plots import (
+    plot_decisions,
+    plot_individuals,
+    plot_risk_by_cost,
+    plot_risks,
+    plot_stopping,
+)
 from binreps.show.theme import DECISION_COLOURS
 from binreps.table import Table
 
@@ -195,3 +203,12 @@ def test_names_are_data_and_every_figure_can_be_drawn(
         assert "Probability of being positive" in drawing.drawn(plot_risks(loss), capfd)
     drawing.drawn(plot_individuals(individuals([3, 5, 2], [1, None, 0]), LOSS.thresholds), capfd)
     drawing.drawn(plot_individuals(individuals([3, 5, 2])), capfd)
+
+
+def test_the_stopping_rule_is_drawn_as_it_is() -> None:
+    fit = fit_bayes(CountTable([3, 3, 3], [0, 1, 3], [60, 9, 31]))
+    rule = stopping_table(fit, Loss(), cost_per_replicate=0.01, max_replicates=6)
+    values = {(v["n"], v["s"]): v["decision"] for v in drawing.rows_with(plot_stopping(rule), "label")[0]}
+    rows = [row for row in rule.table if row["reached"] >= 1e-4]
+    assert values == {(row["n"], row["s"]): row["action"] for row in rows}
+    assert "measure" in values.values()

@@ -84,6 +84,7 @@ _HOMES = {
     "plot_risk_by_cost": "binreps.show.decision_plots",
     "plot_risks": "binreps.show.decision_plots",
     "plot_scores": "binreps.show.plots",
+    "plot_stopping": "binreps.show.decision_plots",
     "predictive_counts": "binreps.decide.predictive",
     "read_counts": "binreps.read.files",
     "report": "binreps.show.report",
@@ -145,7 +146,13 @@ if TYPE_CHECKING:
     from binreps.show.analysis import Analysis, Settings, analyse, analyse_file
     from binreps.show.attach import attach, attach_next, score_file
     from binreps.show.by import fit_by
-    from binreps.show.decision_plots import plot_decisions, plot_individuals, plot_risk_by_cost, plot_risks
+    from binreps.show.decision_plots import (
+        plot_decisions,
+        plot_individuals,
+        plot_risk_by_cost,
+        plot_risks,
+        plot_stopping,
+    )
     from binreps.show.folder import write_folder
     from binreps.show.interop import to_arviz
     from binreps.show.plots import plot_bias, plot_counts, plot_populations, plot_rates, plot_scores

@@ -23,8 +23,10 @@ from binreps.read.files import check_target, open_files, peek, write_file, write
 from binreps.read.guess import guess_columns
 from binreps.read.tally import ORDER, Roles
 from binreps.show.attach import attach_next
+from binreps.show.decision_plots import plot_stopping
 from binreps.show.save import load_fit, read_json
 from binreps.show.summary import table_rows
+from binreps.show.theme import save_chart
 from binreps.show.wording import command_options
 from binreps.table import Table
 
@@ -44,6 +46,7 @@ def next_command(
     max_replicates: Annotated[int, typer.Option("--max-replicates", help="The most anyone can have.")] = 10,
     budget: Annotated[int, typer.Option("--budget", help="Replicates to spend now.")] = 200,
     out: Annotated[Path | None, typer.Option("--out", help="File to write: .csv or .parquet.")] = None,
+    figure: Annotated[Path | None, typer.Option("--figure", help="Picture of the rule: .svg, .png.")] = None,
     individual: opt.Individual = None,
     result: opt.Result = None,
     replicate: opt.Replicate = None,
@@ -82,6 +85,8 @@ def next_command(
     if out is not None:
         check_target(out)
         write_table(rule.table, out)
+    if figure is not None:
+        save_chart(plot_stopping(rule), figure)
     if as_json:
         content = {"rule": table_rows(rule.table), "measure_again": table_rows(again.table)}
         print(json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1))

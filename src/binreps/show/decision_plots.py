@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from binreps.decide.loss import DECISIONS, Loss
+from binreps.decide.stopping import StoppingTable
 from binreps.errors import DataError
 from binreps.show.marks import (
     WIDE,
@@ -26,7 +27,7 @@ from binreps.show.marks import (
     upward,
     whole_ticks,
 )
-from binreps.show.theme import DECISION_TEXT, themed
+from binreps.show.theme import ACTION_TEXT, themed
 from binreps.table import Table
 
 if TYPE_CHECKING:
@@ -74,22 +75,22 @@ def _cells(table: Table) -> alt.LayerChart:
     import altair as alt
 
     sizes = sorted(set(table["n"]))
-    top = max(sizes)
+    top, most = max(sizes), max(table["s"])
     width, height = (64, 32) if top <= 8 else (46, 24) if top <= 12 else (34, 20)
     data = inline(
         n=table["n"], s=table["s"], decision=table["decision"], label=map(_percent, table["probability"])
     )
     x = alt.X("n", type="ordinal", title="Replicates", axis=alt.Axis(labelAngle=0, ticks=False, domain=False))
-    scale = alt.Scale(domain=list(range(top, -1, -1)))
+    scale = alt.Scale(domain=list(range(most, -1, -1)))
     y = alt.Y("s", type="ordinal", title="Positives", axis=alt.Axis(ticks=False, domain=False), scale=scale)
     base = alt.Chart(data).encode(x=x, y=y)
     text = base.mark_text(fontSize=12 if top <= 12 else 11).encode(text=alt.Text("label", type="nominal"))
-    ink = alt.Scale(domain=list(DECISION_TEXT), range=list(DECISION_TEXT.values()))
+    ink = alt.Scale(domain=list(ACTION_TEXT), range=list(ACTION_TEXT.values()))
     return layered(
         base.mark_rect(style="outline").encode(color=decision_colour(table["decision"])),
         text.encode(color=alt.Color("decision", type="nominal", scale=ink, legend=None)),
         width=width * len(sizes),
-        height=height * (top + 1),
+        height=height * (most + 1),
         resolve=alt.Resolve(scale={"color": "independent"}),
     )
 
@@ -141,6 +142,35 @@ def _runs(table: Table) -> Iterator[tuple[int, int, int, str | None]]:
     for (n, decision), run in groupby(rows, key=lambda row: (row[0], row[2])):
         positives = [row[1] for row in run]
         yield n, positives[0], positives[-1], decision
+
+
+def plot_stopping(stopping: StoppingTable, *, least: float = 1e-4) -> alt.LayerChart:
+    """The best rule for one individual as a lattice: measure again, or answer; probabilities in the cells.
+
+    Parameters
+    ----------
+    stopping : StoppingTable
+        What `stopping_table` returns.
+    least : float
+        Results that come up more rarely than this are left out.
+
+    Returns
+    -------
+    altair.LayerChart
+
+    Examples
+    --------
+    >>> from binreps.counts import CountTable
+    >>> from binreps.decide.stopping import stopping_table
+    >>> from binreps.fits.bayes import fit_bayes
+    >>> fit = fit_bayes(CountTable([3, 3, 3], [0, 1, 3], [60, 9, 31]))
+    >>> chart = plot_stopping(stopping_table(fit, Loss(), cost_per_replicate=0.01, max_replicates=6))
+    """
+    rows = [row for row in stopping.table if row["reached"] >= least]
+    columns = {name: [row[name] for row in rows] for name in ("n", "s", "probability")}
+    table = Table({**columns, "decision": [row["action"] for row in rows]})
+    drawn = _cells(table) if max(table["n"]) <= _MOST_LABELLED else _blocks(table)
+    return themed(drawn.properties(title="Measure again, or answer?"))
 
 
 # ------------------------------------------------------------------------------------------- individuals

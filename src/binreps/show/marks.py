@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from binreps.errors import OptionError
 from binreps.show.theme import (
-    DECISION_COLOURS,
+    ACTION_COLOURS,
     DECISION_DASHES,
     METHOD_COLOURS,
     METHOD_DASHES,
@@ -144,8 +144,8 @@ def decision_colour(words: Iterable[str | None]) -> alt.Color:
     import altair as alt
 
     there = set(words)
-    shown = [word for word in DECISION_COLOURS if word in there]
-    scale = alt.Scale(domain=shown, range=[DECISION_COLOURS[word] for word in shown])
+    shown = [word for word in ACTION_COLOURS if word in there]
+    scale = alt.Scale(domain=shown, range=[ACTION_COLOURS[word] for word in shown])
     legend = alt.Legend(symbolOpacity=1)
     return alt.Color("decision", type="nominal", title=None, scale=scale, legend=legend)
 

@@ -29,6 +29,10 @@ DECISION_TEXT: Mapping[str, str] = MappingProxyType(
 )
 """What is readable on each of them."""
 
+ACTION_COLOURS: Mapping[str, str] = MappingProxyType({**DECISION_COLOURS, "measure": "#cdd5de"})
+ACTION_TEXT: Mapping[str, str] = MappingProxyType({**DECISION_TEXT, "measure": "#000000"})
+"""The same with grey for measuring again."""
+
 DECISION_DASHES: Mapping[str, Sequence[int]] = MappingProxyType(
     {"negative": (1, 0), "inconclusive": (7, 4), "positive": (2, 3)}
 )
