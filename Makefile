@@ -3,10 +3,10 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench clean
+.PHONY: demo test lint bench paper docs clean
 
-demo: $(VENV)/installed  ## analyse the bundled example
-	$(BIN)/python examples/demo.py
+demo: $(VENV)/installed  ## analyse the bundled example, and write the report to demo/
+	$(BIN)/binreps analyse --out demo
 
 test: $(VENV)/developed  ## all tests and doctests
 	$(BIN)/pytest
@@ -19,8 +19,14 @@ lint: $(VENV)/developed  ## style and types
 bench: .venv-bench/installed  ## side by side with the peers: a few minutes, or ARGS=--full
 	.venv-bench/bin/python -m benchmarks $(ARGS)
 
-clean:  ## remove the virtual environments and caches
-	rm -rf .venv* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+docs: .venv-docs/installed  ## the guide and the reference, into site/
+	.venv-docs/bin/zensical build --clean --strict
+
+paper: $(VENV)/developed  ## every table and figure of the paper, compared with what it prints
+	$(BIN)/python -m paper $(ARGS)
+
+clean:  ## remove the virtual environments, caches and site/
+	rm -rf site .venv* .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
@@ -38,4 +44,10 @@ $(VENV)/developed: $(VENV)/installed
 	$(PYTHON) -m venv .venv-bench
 	.venv-bench/bin/pip install --quiet --upgrade pip
 	.venv-bench/bin/pip install --quiet --requirement benchmarks/requirements.txt
+	touch $@
+
+.venv-docs/installed: docs/requirements.txt
+	$(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/pip install --quiet --upgrade pip
+	.venv-docs/bin/pip install --quiet --requirement docs/requirements.txt
 	touch $@

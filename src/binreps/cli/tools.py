@@ -53,9 +53,14 @@ def table_command(
     loss = opt.make_loss(
         saved.false_positive if cost_false_positive is None else cost_false_positive,
         saved.false_negative if cost_false_negative is None else cost_false_negative,
-        cost_inconclusive or f"{saved.inconclusive_negative!r},{saved.inconclusive_positive!r}",
+        cost_inconclusive or _text_of(saved.inconclusive),
     )
     _show(decision_table(fit, loss, up_to, level=level), out, as_json)
+
+
+def _text_of(cost: float | tuple[float, float]) -> str:
+    """The cost of an inconclusive answer as its option takes it."""
+    return ",".join(map(repr, cost)) if isinstance(cost, tuple) else repr(cost)
 
 
 def simulate_command(

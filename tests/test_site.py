@@ -1,0 +1,56 @@
+"""The site of `make docs`: every public name once, every page reachable, every command as documented."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import typer
+
+import binreps
+from binreps.cli.app import app
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+CONFIG = (ROOT / "mkdocs.yml").read_text(encoding="utf-8")
+NAVIGATION = re.findall(r"^ +- (?:.*: )?(\S+\.md)$", CONFIG.split("\nnav:\n")[1], re.MULTILINE)
+
+
+def documented_commands() -> list[str]:
+    """The lines of the pages' shell blocks that start with `binreps`."""
+    pages = [page.read_text(encoding="utf-8") for page in sorted(DOCS.glob("**/*.md"))]
+    blocks = [block for page in pages for block in re.findall(r"^```sh\n(.*?)^```$", page, re.M | re.S)]
+    return sorted({line for block in blocks for line in block.splitlines() if line.startswith("binreps ")})
+
+
+def test_the_reference_has_every_public_name_once() -> None:
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in sorted(DOCS.glob("reference/*.md")))
+    named = Counter(re.findall(r"^::: binreps\.(\S+)$", pages, re.MULTILINE))
+    assert named == Counter(binreps.__all__)
+
+
+def test_the_navigation_leads_to_every_page_once() -> None:
+    pages = [page.relative_to(DOCS).as_posix() for page in DOCS.glob("**/*.md")]
+    assert sorted(NAVIGATION) == sorted(pages), "mkdocs.yml lists the pages of docs/"
+
+
+def test_the_site_asks_nothing_of_other_hosts() -> None:
+    assert re.search(r"^  font: false$", CONFIG, re.MULTILINE)
+    assert "http" not in CONFIG
+    for page in DOCS.glob("**/*.md"):
+        text = page.read_text(encoding="utf-8")
+        assert not re.search(r"!\[[^]]*\]\(https?:|<(script|link|img|iframe)\b[^>]*https?:", text), page.name
+
+
+@pytest.mark.parametrize("line", documented_commands())
+def test_documented_commands_and_their_options_exist(line: str) -> None:
+    program = typer.main.get_command(app)
+    _, *words = shlex.split(line)
+    if words[0].startswith("--"):
+        known = {name for option in program.params for name in option.opts}
+    else:
+        known = {name for option in program.commands[words[0]].params for name in option.opts}
+    assert {word for word in words if word.startswith("--")} <= known
