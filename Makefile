@@ -9,7 +9,7 @@ demo: $(VENV)/installed  ## analyse the bundled example, and write the report to
 	$(BIN)/binreps analyse --out demo
 
 test: $(VENV)/developed  ## all tests and doctests
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses auto --dist loadfile
 
 lint: $(VENV)/developed  ## style and types
 	$(BIN)/ruff check .

@@ -19,7 +19,7 @@ from binreps.decide.stopping import next_replicates, stopping_table
 from binreps.errors import OptionError
 from binreps.fits.populations import PopulationsFit
 from binreps.model import Rates
-from binreps.read.files import check_target, open_files, peek, write_file, write_table
+from binreps.read.files import check_target, find_files, open_files, peek, quoted, write_file, write_table
 from binreps.read.guess import guess_columns
 from binreps.read.tally import ORDER, Roles
 from binreps.show.attach import attach_next
@@ -106,11 +106,11 @@ def _write_individuals(data: list[str], out: Path, fit: Any, columns: Any, how: 
     """Everyone in the files, with their rank."""
     guess = guess_columns(peek(data), columns)
     print(f"read as {guess}")
-    check_target(out)
+    check_target(out, find_files(data))
     with open_files(data, Roles.of(**guess.columns).used, ordered=True) as relation:
         answers = attach_next(relation, fit, **how, **guess.columns)
         kept = [name for name in answers.columns if name != ORDER]
-        write_file(answers.order('"rank" NULLS LAST').select(*(f'"{name}"' for name in kept)), out)
+        write_file(answers.order('"rank" NULLS LAST').select(*map(quoted, kept)), out)
 
 
 def plan_command(

@@ -27,7 +27,7 @@ from binreps.fits.populations import PopulationsFit, fit_populations
 from binreps.fits.simple import fit_average, fit_median
 from binreps.model import Prior
 from binreps.options import check_level, check_whole
-from binreps.read.files import PathLike, find_files, open_files, peek
+from binreps.read.files import PathLike, find_files, open_files, peek, quoted
 from binreps.read.groups import count_tables
 from binreps.read.guess import Guess, guess_columns
 from binreps.read.tally import Columns, Roles, count_table
@@ -305,7 +305,7 @@ def _missing(relation: Any, roles: Roles, path: Any, replicates: int) -> int | N
         return None
     rows = relation
     for name in roles.individual:
-        rows = rows.filter('"' + name.replace('"', '""') + '" IS NOT NULL')
+        rows = rows.filter(f"{quoted(name)} IS NOT NULL")
     return int(rows.aggregate("count(*)").fetchall()[0][0]) * len(roles.results) - replicates
 
 
