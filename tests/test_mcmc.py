@@ -126,11 +126,11 @@ def test_ten_to_the_twelve_individuals_cost_what_a_hundred_cost() -> None:
         contract.test_a_notebook_gets_the_same_table,
         contract.test_it_is_a_frozen_value,
         *(
-            partial(test, what=what)
+            test
             for what in ("score", "predict")
             for test in (
-                contract.test_probabilities_do_not_decrease_in_s,
-                contract.test_numbers_give_numbers_and_arrays_arrays,
+                partial(contract.test_probabilities_do_not_decrease_in_s, what=what, name="mcmc"),
+                partial(contract.test_numbers_give_numbers_and_arrays_arrays, what=what),
             )
         ),
         partial(contract.test_without_replicates_the_prediction_is_the_prevalence, name="mcmc"),
