@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from binreps._version import __version__
-from binreps.cli import advice, analyse, score, tools
+from binreps.cli import advice, analyse, score, tools, web
 from binreps.errors import BinrepsError
 
 _HELP = """Repeated yes/no measurements into calibrated decisions, without a gold standard.
@@ -24,6 +24,7 @@ app.command("score")(score.score_command)
 app.command("table")(tools.table_command)
 app.command("simulate")(tools.simulate_command)
 app.command("theory")(tools.theory_command)
+app.command("web")(web.web_command)
 app.command("next")(advice.next_command)
 app.command("plan")(advice.plan_command)
 app.command("prior")(advice.prior_command)

@@ -1,0 +1,271 @@
+"""The application: the page, its files, and the API under /api.
+
+State lives in the browser. A file is read, answered and removed within its request; besides the last analyses
+(counts, no names) nothing is kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import ExitStack, asynccontextmanager
+from functools import cache, partial
+from importlib.resources import files
+from typing import Annotated, Any
+
+import anyio
+from anyio import to_thread
+from fastapi import FastAPI, File, Form, UploadFile
+from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from binreps._version import __version__
+from binreps.errors import BinrepsError
+from binreps.show.theme import vegalite_version
+from binreps.study.datasets import SCREENING_FILE
+from binreps.web import uploads, work
+from binreps.web.answers import Json, misfit, problem
+from binreps.web.docs import docs_page
+from binreps.web.guard import Guard
+from binreps.web.requests import (
+    Body,
+    ExplainRequest,
+    FileRequest,
+    FitRequest,
+    LinesRequest,
+    NextRequest,
+    PriorRequest,
+    ScoreRequest,
+)
+from binreps.web.runner import Run, make_runner
+
+_TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript"}
+_YEAR = {"cache-control": "private, max-age=31536000, immutable"}
+
+Upload = Annotated[UploadFile, File(description="CSV, Parquet, Arrow or .xlsx.")]
+Optional = Annotated[UploadFile | None, File(description="The data; without, cells of the request.")]
+RequestText = Annotated[str, Form(description="JSON as FileRequest describes it.")]
+
+
+class Problem(Body):
+    """What went wrong."""
+
+    error: str
+
+
+def create_app(hosts: Collection[str] = (), token: str | None = None, *, processes: int = 0) -> Guard:
+    """The application behind its guard.
+
+    Parameters
+    ----------
+    hosts : collection of str
+        Names under which the page may be asked for, besides `localhost` and plain addresses.
+    token : str, optional
+        What everyone must bring; nobody has to if it is not given.
+    processes : int
+        How many analyses may run at once, each in a process that is stopped if it takes too long. 0: one at
+        a time, in a thread of this process, which cannot be stopped.
+
+    Returns
+    -------
+    ASGI application
+    """
+    run = make_runner(processes)
+    sentence = {422: {"model": Problem, "description": "What is wrong, in one sentence."}}
+    app = FastAPI(
+        title="binreps",
+        version=__version__,
+        description="Repeated yes/no measurements into calibrated decisions.",
+        docs_url=None,
+        redoc_url=None,
+        openapi_url="/api/openapi.json",
+        default_response_class=Json,
+        lifespan=partial(_lifespan, run),
+        responses={**sentence, 400: sentence[422], 413: sentence[422]},  # type: ignore[dict-item]
+    )
+    _add_errors(app)
+    _add_page(app)
+    _add_json(app, run)
+    _add_files(app, run)
+    return Guard(app, hosts, token)
+
+
+@asynccontextmanager
+async def _lifespan(run: Run, _: FastAPI) -> AsyncIterator[None]:
+    """Load what the first request will need while the browser opens."""
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(run, work.ready)
+        yield
+        tasks.cancel_scope.cancel()
+
+
+def _add_errors(app: FastAPI) -> None:
+    """One sentence for every error."""
+
+    @app.exception_handler(BinrepsError)
+    async def _refused(_: Request, error: Exception) -> Response:
+        return problem(str(error))
+
+    @app.exception_handler(RequestValidationError)
+    @app.exception_handler(ValidationError)
+    async def _misfit(_: Request, error: Any) -> Response:
+        return problem(misfit(error))
+
+    @app.exception_handler(HTTPException)
+    async def _other(_: Request, error: Any) -> Response:
+        words = {404: "there is nothing here", 405: "this address takes another method"}
+        return problem(words.get(error.status_code, str(error.detail)), error.status_code, error.headers)
+
+    @app.exception_handler(Exception)
+    async def _mistake(_: Request, error: Exception) -> Response:
+        # its words may hold data, its type does not
+        return problem(f"unexpected {type(error).__name__}; please report what you asked for", 500)
+
+
+# The page ----------------------------------------------------------------------------------------------
+
+
+@cache
+def page_files() -> dict[str, bytes]:
+    """The files of the page by name; nothing else is ever served."""
+    return {one.name: one.read_bytes() for one in (files("binreps.web") / "page").iterdir() if one.is_file()}
+
+
+@cache
+def vega() -> bytes:
+    """Vega, Vega-Lite and their embedding in one script, from the package that draws the reports."""
+    import vl_convert
+
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vegalite_version())).encode()
+
+
+def _add_page(app: FastAPI) -> None:
+    """What a browser loads."""
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        return Response(page_files()["page.html"], media_type=_TYPES["html"])
+
+    @app.get("/page/{name}", include_in_schema=False)
+    async def page_file(name: str) -> Response:
+        if name == "vega.js":
+            return Response(await to_thread.run_sync(vega), media_type=_TYPES["js"], headers=_YEAR)
+        if name not in page_files():
+            raise HTTPException(404)
+        return Response(page_files()[name], media_type=_TYPES[name.rpartition(".")[2]])
+
+    @app.get("/api/example.csv", response_class=Response, tags=["files"])
+    async def example() -> Response:
+        """The bundled synthetic screening study."""
+        return Response(SCREENING_FILE.read_bytes(), media_type="text/csv")
+
+    @app.get("/api/docs", include_in_schema=False)
+    async def docs() -> Response:
+        return Response(docs_page(app.openapi()), media_type=_TYPES["html"])
+
+
+# JSON in, JSON out -------------------------------------------------------------------------------------
+
+
+def _add_json(app: FastAPI, run: Run) -> None:
+    """What works on counts."""
+
+    @app.post("/api/fit", tags=["counts"])
+    async def fit(request: FitRequest) -> Response:
+        """Rates, everyone's score and decision, and the decision table: the summary of an analysis."""
+        return Json(await run(work.fit, request))
+
+    @app.post("/api/score", tags=["counts"])
+    async def score(request: ScoreRequest) -> Response:
+        """Probability, interval and decision of individuals, new ones or those of the data."""
+        return Json(await run(work.score, request))
+
+    @app.post("/api/decision-table", tags=["counts"])
+    async def decision_table(request: FitRequest) -> Response:
+        """What to answer for the next individual, for every possible result."""
+        return Json(await run(work.decide, request))
+
+    @app.post("/api/explain", tags=["counts"])
+    async def explain(request: ExplainRequest) -> Response:
+        """Why an individual with s positives among n replicates gets its answer, in one sentence."""
+        return Json(await run(work.explained, request))
+
+    @app.post("/api/check", tags=["counts"])
+    async def check(request: FitRequest) -> Response:
+        """What to know before believing the fit."""
+        return Json(await run(work.checked, request))
+
+    @app.post("/api/next", tags=["counts"])
+    async def measure_next(request: NextRequest) -> Response:
+        """Which individuals to measure again, if there is a budget of replicates."""
+        return Json(await run(work.measured_next, request))
+
+    @app.post("/api/figures", tags=["counts"])
+    async def figures(request: FitRequest) -> Response:
+        """Every figure of the report as a Vega-Lite specification."""
+        return Json(await run(work.drawn, request))
+
+    @app.post("/api/prior", tags=["prior"])
+    async def prior(request: PriorRequest) -> Response:
+        """From what people can say of a rate to Beta shapes."""
+        return Json(await run(work.believed, request))
+
+    @app.post("/api/lines", tags=["files"])
+    async def lines(request: LinesRequest) -> Response:
+        """The command and the Python that repeat an analysis of a file."""
+        return Json(await run(work.lines, request))
+
+
+# Files -------------------------------------------------------------------------------------------------
+
+
+def _add_files(app: FastAPI, run: Run) -> None:
+    """What takes a file, or gives one."""
+
+    @app.post("/api/columns", tags=["files"])
+    async def columns(file: Upload) -> Response:
+        """The columns of a file, some of their values, and the guess of what they are."""
+        return Json(await _with_file(run, file, uploads.describe))
+
+    @app.post("/api/counts", tags=["files"])
+    async def counts(file: Upload, request: RequestText = "{}") -> Response:
+        """The counts of a file, as the cells that the other requests take, and its individuals if few."""
+        return Json(await _with_file(run, file, uploads.read_cells, FileRequest.model_validate_json(request)))
+
+    @app.post("/api/scores", tags=["files"], response_class=Response)
+    async def scores(request: RequestText = "{}", file: Optional = None) -> Response:
+        """Everyone's score and decision, as CSV."""
+        content = await _with_file(run, file, work.written_scores, FileRequest.model_validate_json(request))
+        return _download(content, "text/csv; charset=utf-8", "scores.csv")
+
+    @app.post("/api/report", tags=["files"], response_class=Response)
+    async def report(request: RequestText = "{}", file: Optional = None) -> Response:
+        """The report, as one HTML page that needs no network."""
+        content = await _with_file(run, file, work.written_report, FileRequest.model_validate_json(request))
+        return _download(content, _TYPES["html"], "report.html")
+
+    @app.post("/api/summary", tags=["files"])
+    async def summary(request: RequestText = "{}", file: Optional = None) -> Response:
+        """The summary that `binreps analyse` writes, which `binreps score` takes as its model."""
+        return Json(
+            await _with_file(run, file, work.written_summary, FileRequest.model_validate_json(request))
+        )
+
+
+async def _with_file(run: Run, file: UploadFile | None, function: Callable[..., Any], *request: Any) -> Any:
+    """The answer of a function to a request and a file, which lies on disk for as long as that takes."""
+    if file is None:
+        return await run(function, *request, None, "")
+    title = uploads.shown_name(file.filename)
+    with ExitStack() as stack:
+        path = await to_thread.run_sync(stack.enter_context, uploads.saved(file.file, title))
+        return await run(function, *request, path, title)
+
+
+def _download(content: bytes, kind: str, name: str) -> Response:
+    """A file to keep."""
+    return Response(
+        content, media_type=kind, headers={"content-disposition": f'attachment; filename="{name}"'}
+    )

@@ -1,0 +1,205 @@
+"""What the API takes, and how it becomes the library's own values: the library checks them, in its words."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
+
+from binreps.counts import CountTable
+from binreps.decide.loss import Loss
+from binreps.errors import DataError
+from binreps.model import Prior
+from binreps.show.analysis import Settings
+from binreps.web import limits
+
+Whole = StrictInt | StrictFloat  # 2.5 is refused by the library, whose sentence names its place
+Status = StrictBool | StrictInt | StrictFloat | None
+Shapes = tuple[StrictFloat, StrictFloat]
+
+
+class Body(BaseModel):
+    """A JSON object without names that nobody asked for."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class Cells(Body):
+    """The data as columns of equal length: one entry per (n, s), or per individual if there is no weight."""
+
+    n: list[Whole] = Field(description="Number of replicates.", examples=[[4, 4, 4, 4, 4]])
+    s: list[Whole] = Field(description="How many of them are positive.", examples=[[0, 1, 2, 3, 4]])
+    weight: list[Whole] | None = Field(
+        None, description="Individuals with that n and s; 1 if not given.", examples=[[50, 18, 6, 9, 17]]
+    )
+    known: list[Status] | None = Field(
+        None, description="Status 0 or 1 where it is known: it informs the fit."
+    )
+    truth: list[Status] | None = Field(None, description="Status that judges the answers and informs no fit.")
+    population: list[StrictStr] | None = Field(
+        None, description="Population, where several took the same test."
+    )
+
+    def counts(self) -> tuple[CountTable | dict[str, CountTable], CountTable | None]:
+        """The data, and the truth if there is one."""
+        limits.check_length("entries of n", self.n, 50 * limits.CELLS)
+        if self.truth is not None and self.known is not None:
+            raise DataError("give known or truth, not both: a status that informed a fit cannot judge it")
+        whole = CountTable(self.n, self.s, self.weight, _statuses(self.known or self.truth))
+        truth = None if self.truth is None else whole
+        if self.population is None:
+            counts = whole if truth is None else whole.forget_known()
+            limits.check_counts(whole)
+            return counts, truth
+        return self._populations(), truth
+
+    def _populations(self) -> dict[str, CountTable]:
+        """One table for each population, in the order in which they first appear."""
+        assert self.population is not None
+        if len(self.population) != len(self.n):
+            raise DataError(f"population must be as long as n ({len(self.n)}), got {len(self.population)}")
+        names = np.array(self.population, dtype=object)
+        limits.check_length("populations", set(self.population), limits.POPULATIONS)
+        columns = {name: getattr(self, name) for name in ("n", "s", "weight", "known")}
+        tables = {}
+        for name in dict.fromkeys(self.population):
+            rows = np.flatnonzero(names == name)
+            own = {part: [values[i] for i in rows] for part, values in columns.items() if values is not None}
+            if "known" in own:
+                own["known"] = _statuses(own["known"])
+            tables[name] = CountTable(**own)
+            limits.check_counts(tables[name])
+        return tables
+
+
+def _statuses(values: list[Any] | None) -> Any:
+    """Statuses as the library takes them, with None for unknown."""
+    return None if values is None else np.array(values, dtype=object)
+
+
+class PriorShapes(Body):
+    """Beta shapes (a, b) of the three rates; those of the error rates are cut to (0, ½)."""
+
+    prevalence: Shapes = (0.5, 0.5)
+    false_positive: Shapes = (2.0, 2.0)
+    false_negative: Shapes = (2.0, 2.0)
+
+
+class Costs(Body):
+    """What a wrong or inconclusive answer costs; a pair for truly negative and truly positive individuals."""
+
+    false_positive: StrictFloat = 1.0
+    false_negative: StrictFloat = 1.0
+    inconclusive: StrictFloat | tuple[StrictFloat, StrictFloat] = 0.25
+
+    def loss(self) -> Loss:
+        """The library's loss."""
+        return Loss(self.false_positive, self.false_negative, self.inconclusive)
+
+
+class Choices(Body):
+    """What the user chose."""
+
+    prior: PriorShapes = Field(default_factory=PriorShapes)
+    loss: Costs = Field(default_factory=Costs)
+    level: StrictFloat = Field(0.9, description="Probability that intervals hold.")
+    method: str = Field("bayes", description="The method that decides: bayes, map, average or median.")
+    replicates: StrictInt | None = Field(
+        None, description="Replicates of the decision table; as many as anyone had, if not given."
+    )
+
+    def settings(self) -> Settings:
+        """The library's settings."""
+        limits.check_table(self.replicates)
+        limits.check_interval(self.level)
+        prior = Prior(self.prior.prevalence, self.prior.false_positive, self.prior.false_negative)
+        limits.check_prior(prior)
+        method: Any = self.method
+        return Settings(method, prior, self.loss.loss(), self.level, self.replicates)
+
+
+class FitRequest(Choices):
+    """Counts, and how to analyse them."""
+
+    cells: Cells
+
+
+class ScoreRequest(FitRequest):
+    """Individuals to score with a fit."""
+
+    n: list[Whole] = Field(examples=[[2, 2, 3]])
+    s: list[Whole] = Field(examples=[[1, 2, 0]])
+    new: bool = Field(True, description="Whether they were not in the data of the fit.")
+    population: str | None = None
+
+
+class ExplainRequest(FitRequest):
+    """One individual to explain."""
+
+    n: Whole = Field(examples=[6])
+    s: Whole = Field(examples=[2])
+    new: bool = Field(True, description="Whether it was not in the data of the fit.")
+    population: str | None = None
+
+
+class NextRequest(FitRequest):
+    """What a further replicate costs, and how many can be had."""
+
+    cost_per_replicate: StrictFloat = 0.01
+    budget: StrictInt = 200
+    population: str | None = None
+
+
+class Named(Body):
+    """Which column of a file plays which part, as in `count_table`; guessed where nothing is given."""
+
+    individual: str | list[str] | None = None
+    result: str | None = None
+    replicates: list[str] | None = None
+    n: str | None = None
+    s: str | None = None
+    weight: str | None = None
+    positive: str | None = None
+    negative: str | None = None
+
+    def columns(self) -> Any:
+        """The keywords of `count_table`."""
+        return {name: value for name, value in self.model_dump().items() if value not in (None, [])}
+
+
+class FileRequest(Choices):
+    """How to read a file, and how to analyse it."""
+
+    columns: Named = Field(default_factory=Named)
+    known: str | None = None
+    truth: str | None = None
+    population: str | None = None
+    cells: Cells | None = Field(None, description="The data, where no file is sent.")
+
+
+class LinesRequest(FileRequest):
+    """The name of a file, and how it is analysed."""
+
+    name: str = Field("data.csv", max_length=500)
+
+
+class PriorRequest(Body):
+    """What is believed of one rate, in one of three ways.
+
+    A best guess and a surprising value (`expect` with `surprised_above` or `surprised_below`), a range (`low`
+    and `high`), or an earlier study (`of` with `count` or `share`).
+    """
+
+    rate: str = Field("prevalence", examples=["prevalence", "sensitivity"])
+    expect: StrictFloat | None = None
+    surprised_above: StrictFloat | None = None
+    surprised_below: StrictFloat | None = None
+    chance: Annotated[StrictFloat, Field(description="Probability of the surprise.")] = 0.05
+    low: StrictFloat | None = None
+    high: StrictFloat | None = None
+    level: Annotated[StrictFloat, Field(description="Probability of the range.")] = 0.9
+    of: StrictFloat | None = None
+    count: StrictFloat | None = None
+    share: StrictFloat | None = None
+    discount: StrictFloat = 1.0

@@ -1,0 +1,279 @@
+"""What the API computes. The last analyses are remembered, so that a question about one of them is quick."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from binreps.counts import CountTable
+from binreps.decide import elicit
+from binreps.decide.checks.run import check
+from binreps.decide.loss import decision_words
+from binreps.decide.stopping import next_replicates
+from binreps.errors import DataError, OptionError
+from binreps.fits.bayes import BayesFit
+from binreps.model import NAMES
+from binreps.read.guess import Guess
+from binreps.show.analysis import Analysis, Part, Settings, Source, analyse, analyse_file
+from binreps.show.figures import figures
+from binreps.show.folder import listed, write_scores
+from binreps.show.plots import prior_density
+from binreps.show.report import report
+from binreps.show.summary import plain, summary, table_rows
+from binreps.show.theme import theme
+from binreps.show.wording import command_line, explain, python_lines
+from binreps.web import limits
+from binreps.web.requests import (
+    ExplainRequest,
+    FileRequest,
+    FitRequest,
+    LinesRequest,
+    NextRequest,
+    PriorRequest,
+    ScoreRequest,
+)
+from binreps.web.uploads import check_file, shown_name
+
+_REMEMBERED = 8  # analyses of each process; one holds 10 to 30 MB
+_ASKED = 100_000  # results that they may be asked for before they are forgotten: each answer is kept in a fit
+_POINTS = 121  # of a curve
+_asked = 0
+
+Populations = tuple[tuple[str, CountTable], ...]
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _remembered(counts: CountTable | Populations, truth: CountTable | None, settings: Settings) -> Analysis:
+    """The analysis of these data with these settings."""
+    return analyse(dict(counts) if isinstance(counts, tuple) else counts, settings, truth=truth)
+
+
+def analysis_of(request: FitRequest | FileRequest) -> Analysis:
+    """The analysis that a request asks for."""
+    if request.cells is None:
+        raise DataError("send a file, or cells with n and s")
+    counts, truth = request.cells.counts()
+    data = tuple(counts.items()) if isinstance(counts, dict) else counts
+    return _remembered(data, truth, request.settings())
+
+
+def _free_of_costs(request: FitRequest) -> Analysis:
+    """The same fit for all costs: what is asked of it depends on them, the fit itself does not."""
+    request.settings()  # says what is wrong with the costs
+    return analysis_of(request.model_copy(update={"loss": type(request.loss)()}))
+
+
+def _part(analysis: Analysis, population: str | None) -> Part:
+    """The population that is spoken of; the only one without a name."""
+    for part in analysis.parts:
+        if part.name == population or (population is None and len(analysis.parts) == 1):
+            return part
+    names = ", ".join(str(part.name) for part in analysis.parts)
+    raise OptionError(f"population must be one of {names}, got {population!r}")
+
+
+def _count_questions(number: int) -> None:
+    """Forget the analyses after many questions, as a fit keeps every answer."""
+    global _asked
+    _asked += number
+    if _asked > _ASKED:
+        _asked = 0
+        _remembered.cache_clear()
+
+
+def ready() -> None:
+    """Nothing: a process that has come here has loaded all it needs."""
+
+
+def fit(request: FitRequest) -> dict[str, Any]:
+    """The summary of an analysis, with the curves of its rates."""
+    analysis = analysis_of(request)
+    return {**summary(analysis), "curves": [_curves(part) for part in analysis.parts]}
+
+
+def _curves(part: Part) -> dict[str, Any]:
+    """Prior and posterior densities of the rates, where there is a posterior of one population."""
+    bayes = part.fits.get("bayes")
+    return {name: _curve(bayes, name) for name in NAMES} if isinstance(bayes, BayesFit) else {}
+
+
+def _curve(bayes: BayesFit, name: str) -> dict[str, list[float]]:
+    """Densities of one rate where the posterior has its mass."""
+    end = 1.0 if name == NAMES[0] else 0.5
+    marginal = bayes.marginal(name)
+    likely = np.asarray(marginal.quantile(np.linspace(0.001, 0.999, 41)))
+    width = likely[-1] - likely[0]
+    low, high = max(0.0, likely[0] - width / 2), min(end, likely[-1] + width / 2)
+    near = width * 1e-3  # a density that diverges at an end is taken a little inside
+    inside = np.unique([*np.linspace(low, high, _POINTS), *likely])
+    x = np.clip(inside, near, end - near)
+    posterior, prior = np.maximum(marginal.density(x), 0.0), prior_density(bayes.prior, name, x)
+    return {"x": inside.tolist(), "posterior": posterior.tolist(), "prior": prior.tolist()}
+
+
+def score(request: ScoreRequest) -> dict[str, Any]:
+    """Probability, interval and decision of each individual."""
+    limits.check_length("individuals to score", request.n, limits.PAIRS)
+    limits.check_size("replicates", max(map(_finite, request.n), default=0), limits.REPLICATES)
+    _count_questions(len(request.n))
+    one: Any = _part(_free_of_costs(request), request.population).fit
+    probability = np.atleast_1d(np.asarray((one.predict if request.new else one.score)(request.n, request.s)))
+    rows: dict[str, list[Any]] = {"n": request.n, "s": request.s, "probability": probability.tolist()}
+    interval = getattr(one, "predict_interval" if request.new else "score_interval", None)
+    if interval is not None:
+        lower, upper = interval(request.n, request.s, level=request.level)
+        rows |= {"lower": np.atleast_1d(lower).tolist(), "upper": np.atleast_1d(upper).tolist()}
+    loss = request.loss.loss()
+    rows["decision"] = decision_words(loss.classify(probability))
+    rows["expected_cost"] = loss.risks(probability).min(axis=-1).tolist()
+    return {
+        "scores": [dict(zip(rows, map(plain, row), strict=True)) for row in zip(*rows.values(), strict=True)]
+    }
+
+
+def _finite(value: float) -> int:
+    """A number of replicates, for comparison; the library refuses what is none."""
+    return int(value) if 0 <= value <= 2**53 else 0
+
+
+def decide(request: FitRequest) -> dict[str, Any]:
+    """The answer for the next individual, for every possible result."""
+    analysis = analysis_of(request)
+    tables = [{"population": part.name, "rows": table_rows(part.decisions)} for part in analysis.parts]
+    return {"tables": tables, "thresholds": list(analysis.settings.loss.thresholds)}
+
+
+def explained(request: ExplainRequest) -> dict[str, str]:
+    """Why one individual gets its answer."""
+    limits.check_size("replicates", _finite(request.n), limits.REPLICATES)
+    _count_questions(1)
+    part = _part(_free_of_costs(request), request.population)
+    pair = (request.n, request.s)
+    n, s = (int(value) if float(value).is_integer() else value for value in pair)
+    return {"sentence": explain(part.fit, request.loss.loss(), n, s, new=request.new)}  # type: ignore[arg-type]
+
+
+def checked(request: FitRequest) -> dict[str, Any]:
+    """What to know before believing the fit."""
+    found = check(_free_of_costs(request).fit, request.loss.loss())
+    return {"findings": table_rows(found.to_table())}
+
+
+def measured_next(request: NextRequest) -> dict[str, Any]:
+    """Which individuals of the data to measure again."""
+    part = _part(_free_of_costs(request), request.population)
+    limits.check_size("cells", len(part.counts), 200)
+    limits.check_size("replicates of one individual", int(part.counts.n.max(initial=0)), 1000)
+    again = next_replicates(
+        part.counts,
+        part.fit,
+        request.loss.loss(),
+        cost_per_replicate=request.cost_per_replicate,
+        budget=request.budget,
+    )
+    return {"replicates": again.replicates, "rows": table_rows(again.table)}
+
+
+def drawn(request: FitRequest) -> dict[str, Any]:
+    """Every figure as a Vega-Lite specification, and the themes for light and dark."""
+    analysis = analysis_of(request)
+    found = []
+    for one in figures(analysis):
+        spec = one.chart.to_dict()
+        spec.pop("config", None)
+        found.append({"name": one.name, "caption": one.caption, "spec": spec})
+    return {"figures": found, "themes": {"light": theme(), "dark": theme(dark=True)}}
+
+
+def believed(request: PriorRequest) -> dict[str, Any]:
+    """The Beta shapes that say what was believed, and the quantiles they imply."""
+    belief = _belief(request)
+    quantiles = belief.quantile(list(elicit.SHOWN)).tolist()
+    return {
+        "rate": belief.model_rate,
+        "shapes": list(belief.shapes),
+        "said": belief.said,
+        "quantiles": [{"probability": u, "value": x} for u, x in zip(elicit.SHOWN, quantiles, strict=True)],
+    }
+
+
+def _belief(request: PriorRequest) -> elicit.Belief:
+    """The belief, in whichever of the three ways it was said."""
+    if request.of is not None:
+        return elicit.study(
+            request.rate, of=request.of, count=request.count, share=request.share, discount=request.discount
+        )
+    if request.low is not None and request.high is not None:
+        return elicit.between(request.rate, request.low, request.high, level=request.level)
+    if request.expect is None:
+        ways = "expect with a surprise, low and high, or of with count or share"
+        raise OptionError(f"say what is believed of {request.rate}: {ways}")
+    return elicit.guess(
+        request.rate,
+        request.expect,
+        surprised_above=request.surprised_above,
+        surprised_below=request.surprised_below,
+        chance=request.chance,
+    )
+
+
+def lines(request: LinesRequest) -> dict[str, str]:
+    """The command and the lines of Python that repeat the page."""
+    name = shown_name(request.name)
+    guess = Guess("long", request.columns.columns())
+    source = Source(name, (name,), (), guess, request.known, request.truth, request.population)
+    analysis = Analysis(request.settings(), (), source=source)
+    return {"command": command_line(analysis, "results"), "python": python_lines(analysis)}
+
+
+# With a file -------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _analysed(request: FileRequest, path: Path | None, title: str) -> Iterator[tuple[Analysis, Path]]:
+    """The analysis of the file, or of the cells, and where files for the answer may lie."""
+    if path is None:
+        with tempfile.TemporaryDirectory(prefix="binreps-web-") as folder:
+            yield analysis_of(request), Path(folder)
+        return
+    settings = request.settings()
+    check_file(path, request)
+    columns = {**request.columns.columns(), "known": request.known}
+    how: Any = {"population": request.population, "truth": request.truth, "memory": limits.MEMORY}
+    yield analyse_file(path, settings, name=title, **how, **columns), path.parent
+
+
+def _public(analysis: Analysis) -> Analysis:
+    """The analysis with the client's name of the file in place of ours."""
+    source = analysis.source
+    return replace(analysis, source=replace(source, paths=(source.name,))) if source.paths else analysis
+
+
+def written_scores(request: FileRequest, path: Path | None, title: str) -> bytes:
+    """Everyone's score and decision as CSV."""
+    with _analysed(request, path, title) as (analysis, folder):
+        target = folder / "scores.csv"
+        write_scores(analysis, target, memory=limits.MEMORY)
+        return target.read_bytes()
+
+
+def written_report(request: FileRequest, path: Path | None, title: str) -> bytes:
+    """The report as one HTML page."""
+    with _analysed(request, path, title) as (analysis, folder):
+        scores = folder / "scores.parquet"
+        write_scores(analysis, scores, memory=limits.MEMORY)
+        page = report(_public(analysis), listed(scores, limits.MEMORY), "scores.csv")
+        return page.encode("utf-8", "replace")
+
+
+def written_summary(request: FileRequest, path: Path | None, title: str) -> dict[str, Any]:
+    """The summary of an analysis, as `binreps analyse` writes it."""
+    with _analysed(request, path, title) as (analysis, _):
+        return summary(_public(analysis))

@@ -1,0 +1,552 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import logging
+import os
+import re
+import socket
+import sys
+import tempfile
+import time
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import anyio
+import numpy as np
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, settings
+from starlette.exceptions import HTTPException
+from starlette.testclient import TestClient
+
+import binreps as br
+from binreps.cli.web import web_command
+from binreps.show.summary import summary
+from binreps.show.wording import explain
+from binreps.study.datasets import SCREENING_FILE
+from binreps.web import limits, work
+from binreps.web.app import create_app, page_files
+from binreps.web.runner import make_runner
+from binreps.web.uploads import shown_name
+
+COUNTS = br.CountTable([4] * 5, range(5), [50, 18, 6, 9, 17])
+CELLS = {"n": [4] * 5, "s": list(range(5)), "weight": [50, 18, 6, 9, 17]}
+EXAMPLE = SCREENING_FILE.read_bytes()
+NAMED = {"columns": {"individual": "individual", "result": "result"}, "truth": "truth"}
+TOKEN = "abcdefgh12345678"
+
+
+@pytest.fixture(scope="module")
+def client() -> TestClient:
+    return TestClient(create_app(), base_url="http://localhost")
+
+
+def upload(
+    client: TestClient, path: str, content: bytes, name: str = "tests.csv", request: Any = None
+) -> Any:
+    data = {} if request is None else {"request": json.dumps(request)}
+    return client.post(path, files={"file": (name, content)}, data=data)
+
+
+def sentence(response: Any) -> str:
+    assert response.status_code == 422, response.text
+    return str(response.json()["error"])
+
+
+# The numbers are the library's --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("chosen", "settings"),
+    [
+        ({}, br.Settings()),
+        (
+            {"prior": {"prevalence": [1, 9]}, "loss": {"false_negative": 5, "inconclusive": [0.1, 0.2]}},
+            br.Settings(prior=br.Prior((1, 9)), loss=br.Loss(1, 5, (0.1, 0.2))),
+        ),
+        ({"method": "map", "level": 0.8, "replicates": 3}, br.Settings("map", level=0.8, replicates=3)),
+    ],
+)
+def test_fit_is_the_summary_of_the_library(client: TestClient, chosen: Any, settings: br.Settings) -> None:
+    content = client.post("/api/fit", json={"cells": CELLS, **chosen}).json()
+    curves = content.pop("curves")
+    assert content == json.loads(json.dumps(summary(br.analyse(COUNTS, settings))))
+    assert set(curves[0]) == {"prevalence", "false_positive", "false_negative"}
+
+
+def test_curves_are_densities(client: TestClient) -> None:
+    curves = client.post("/api/fit", json={"cells": CELLS}).json()["curves"][0]
+    for curve in curves.values():
+        assert np.trapezoid(curve["posterior"], curve["x"]) == pytest.approx(1, abs=0.01)
+
+
+def test_several_populations(client: TestClient) -> None:
+    cells = {
+        "n": [2] * 6,
+        "s": [0, 1, 2] * 2,
+        "weight": [80, 15, 5, 20, 20, 60],
+        "population": list("aaabbb"),
+    }
+    content = client.post("/api/fit", json={"cells": cells}).json()
+    fit = br.fit_populations(
+        {
+            "a": br.CountTable([2] * 3, range(3), [80, 15, 5]),
+            "b": br.CountTable([2] * 3, range(3), [20, 20, 60]),
+        }
+    )
+    found = [part["rates"][0]["Bayes"] for part in content["populations"]]
+    assert [part["name"] for part in content["populations"]] == ["a", "b"]
+    assert found == [fit["a"].rates.prevalence, fit["b"].rates.prevalence]
+    asked = {"cells": cells, "n": 2, "s": 1}
+    assert "population must be one of a, b" in sentence(client.post("/api/explain", json=asked))
+    told = client.post("/api/explain", json={**asked, "population": "b"}).json()["sentence"]
+    assert told == explain(fit["b"], br.Loss(), 2, 1)
+
+
+@pytest.mark.parametrize("new", [True, False])
+def test_score(client: TestClient, new: bool) -> None:
+    asked = {"cells": CELLS, "n": [3, 4], "s": [2, 2], "new": new, "loss": {"inconclusive": 0.1}}
+    rows = client.post("/api/score", json=asked).json()["scores"]
+    fit, loss = br.fit_bayes(COUNTS), br.Loss(inconclusive=0.1)
+    expected = (fit.predict if new else fit.score)([3, 4], [2, 2])
+    lower, upper = (fit.predict_interval if new else fit.score_interval)([3, 4], [2, 2])
+    assert [row["probability"] for row in rows] == expected.tolist()
+    assert [(row["lower"], row["upper"]) for row in rows] == list(zip(lower, upper, strict=True))
+    assert [row["decision"] for row in rows] == br.decision_words(loss.classify(expected))
+
+
+def test_decision_table_explain_and_check(client: TestClient) -> None:
+    fit, loss = br.fit_bayes(COUNTS), br.Loss(inconclusive=0.1)
+    asked = {"cells": CELLS, "loss": {"inconclusive": 0.1}}
+    table = client.post("/api/decision-table", json=asked).json()["tables"][0]["rows"]
+    assert [row["probability"] for row in table] == list(br.decision_table(fit, loss, 4)["probability"])
+    told = client.post("/api/explain", json={**asked, "n": 6, "s": 2}).json()["sentence"]
+    assert told == explain(fit, loss, 6, 2)
+    assert client.post("/api/check", json=asked).json()["findings"] is not None
+    again = br.next_replicates(COUNTS, fit, loss, cost_per_replicate=0.01, budget=9)
+    found = client.post("/api/next", json={**asked, "budget": 9}).json()
+    assert [row["measure"] for row in found["rows"]] == list(again.table["measure"])
+
+
+def test_prior_from_words(client: TestClient) -> None:
+    said = {"rate": "sensitivity", "expect": 0.9, "surprised_below": 0.75}
+    answer = client.post("/api/prior", json=said).json()
+    belief = br.elicit.guess("sensitivity", 0.9, surprised_below=0.75)
+    assert (answer["rate"], tuple(answer["shapes"])) == ("false_negative", belief.shapes)
+    assert client.post("/api/prior", json={"of": 10, "count": 2}).json()["shapes"] == [3, 9]
+    assert client.post("/api/prior", json={"low": 0.1, "high": 0.3}).status_code == 200
+    assert "say what is believed" in sentence(client.post("/api/prior", json={}))
+
+
+def test_figures_are_those_of_the_report(client: TestClient) -> None:
+    content = client.post("/api/figures", json={"cells": CELLS}).json()
+    assert {"rates", "decisions", "individuals", "risks"} <= {one["name"] for one in content["figures"]}
+    assert all("config" not in one["spec"] for one in content["figures"])
+
+
+# Files --------------------------------------------------------------------------------------------------
+
+
+def test_a_file_becomes_cells(client: TestClient) -> None:
+    described = upload(client, "/api/columns", EXAMPLE).json()
+    assert described["guess"]["columns"] == {"individual": "individual", "result": "result"}
+    content = upload(client, "/api/counts", EXAMPLE, request=NAMED).json()
+    cells = content["cells"]
+    assert br.CountTable(cells["n"], cells["s"], cells["weight"]) == br.load_screening_counts()
+    people = content["individuals"]
+    assert people["name"] == list(br.load_screening_truth()["individual"])
+    assert br.CountTable(people["n"], people["s"]) == br.load_screening_counts()
+    judged = client.post("/api/fit", json={"cells": cells}).json()["populations"][0]["judged"]
+    assert set(judged) == {"Average", "Median", "MAP", "Bayes"}
+
+
+@pytest.mark.parametrize(
+    ("text", "request_", "names"),
+    [
+        ("who,a,b,c\nx,1,1,0\ny,0,0,\n", {}, ["row 1", "row 2"]),
+        ("patient,a,b\nx,1,1\ny,0,0\n", {}, ["x", "y"]),
+        ("n,s,individuals\n3,1,5\n", {}, None),
+        ("site;patient;test\nA;1;pos\nB;1;neg\n", {"population": "site"}, ["1", "1"]),
+    ],
+)
+def test_kinds_of_files(client: TestClient, text: str, request_: Any, names: Any) -> None:
+    content = upload(client, "/api/counts", text.encode(), request=request_).json()
+    people = content["individuals"]
+    assert people is None if names is None else people["name"] == names
+    if request_:
+        assert sorted(people["population"]) == ["A", "B"]
+        assert content["cells"]["population"] == ["A", "B"]
+
+
+def test_scores_are_those_of_the_library(client: TestClient) -> None:
+    request = {**NAMED, "loss": {"inconclusive": 0.1}}
+    rows = list(csv.DictReader(io.StringIO(upload(client, "/api/scores", EXAMPLE, request=request).text)))
+    fit, loss = br.fit_bayes(br.load_screening_counts()), br.Loss(inconclusive=0.1)
+    assert len(rows) == 120
+    for row in rows:
+        score = fit.score(int(row["n"]), int(row["s"]))
+        assert float(row["score"]) == score
+        assert row["decision"] == br.decision_words(loss.classify(score))
+
+
+def test_report_and_summary_name_the_clients_file_and_no_folder(client: TestClient) -> None:
+    page = upload(client, "/api/report", EXAMPLE, "my tests.csv", NAMED)
+    assert page.headers["content-disposition"] == 'attachment; filename="report.html"'
+    assert "binreps analyse &#39;my tests.csv&#39;" in page.text
+    assert "P120" in page.text
+    assert tempfile.gettempdir() not in page.text
+    content = upload(client, "/api/summary", EXAMPLE, "my tests.csv", NAMED).json()
+    assert content["input"]["files"][0]["name"] == "my tests.csv"
+    assert tempfile.gettempdir() not in json.dumps(content)
+    kept = Path(tempfile.mkdtemp(), "summary.json")
+    kept.write_text(json.dumps(content), encoding="utf-8")
+    assert br.load_fit(kept) == br.fit_bayes(br.load_screening_counts())
+
+
+def test_without_a_file_the_cells_are_scored(client: TestClient) -> None:
+    text = client.post("/api/scores", data={"request": json.dumps({"cells": CELLS})}).text
+    assert [row["s"] for row in csv.DictReader(io.StringIO(text))] == list("01234")
+    assert "send a file, or cells" in sentence(client.post("/api/report", data={"request": "{}"}))
+
+
+def test_lines_repeat_the_page(client: TestClient) -> None:
+    request = {"name": "a b.csv", **NAMED, "loss": {"inconclusive": 0.1}}
+    lines = client.post("/api/lines", json=request).json()
+    assert lines["command"].startswith("binreps analyse 'a b.csv' --individual individual --result result")
+    compile(lines["python"], "lines", "exec")
+    assert "inconclusive=0.1" in lines["python"]
+
+
+def test_uploads_leave_nothing_behind(client: TestClient, monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    for path in ("/api/columns", "/api/counts", "/api/scores"):
+        upload(client, path, EXAMPLE, request=None if path == "/api/columns" else NAMED)
+        upload(client, path, b"n,s\n1,2\n")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "words"),
+    [
+        (b"", "empty.csv", "empty.csv is empty"),
+        (b"\xff\xfe\x00a", "bad.csv", "bad.csv is not UTF-8 text"),
+        (b"PAR1", "bad.parquet", "bad.parquet"),
+        (b"a,b\nx,y\n", "words.csv", "no column holds results"),
+        (b"x", "/etc/passwd", "passwd cannot be read"),
+        (b"x", "old.xls", "save it as CSV"),
+        (b"x", "book.xlsx", "book.xlsx is not a workbook"),
+    ],
+)
+def test_bad_files_get_a_sentence_with_their_own_name(
+    client: TestClient, content: bytes, name: str, words: str
+) -> None:
+    told = sentence(upload(client, "/api/counts", content, name))
+    assert words in told
+    assert tempfile.gettempdir() not in told
+
+
+def test_impossible_counts_get_the_sentence_of_the_library(client: TestClient) -> None:
+    request = {"columns": {"n": "n", "s": "s"}}
+    with pytest.raises(br.DataError) as refused:
+        br.count_table(_frame({"n": ["3"], "s": ["5"]}), n="n", s="s")
+    assert sentence(upload(client, "/api/counts", b"n,s\n3,5\n", request=request)) == str(refused.value)
+
+
+def _frame(columns: Any) -> Any:
+    import pyarrow
+
+    return pyarrow.table(columns)
+
+
+def test_ambiguous_columns_are_described_and_not_guessed(client: TestClient) -> None:
+    described = upload(client, "/api/columns", b"a,b,c\n1,2,x\n").json()
+    assert described["guess"] is None
+    assert "say which column is the individual" in described["problem"]
+    assert [column["name"] for column in described["columns"]] == ["a", "b", "c"]
+
+
+def test_the_clients_name_is_only_shown() -> None:
+    assert shown_name("../../etc/x\n\x07.csv") == "x.csv"
+    assert shown_name("") == "data.csv"
+    assert len(shown_name("a" * 1000)) == 120
+
+
+# Bad requests -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("request_", "words"),
+    [
+        ({"cells": {"n": [1.5], "s": [1]}}, "n must be whole numbers from 0 to 2^53, got 1.5 at position 0"),
+        ({"cells": {"n": [1], "s": [2]}}, "s must be ≤ n, got s = 2 with n = 1 at position 0"),
+        ({"cells": {"n": [1], "s": ["x"]}}, "cells.s.0"),
+        ({"cells": {"n": [10**400], "s": [1]}}, "n must be whole numbers from 0 to 2^53"),
+        ({"cells": CELLS, "method": "magic"}, "method must be one of average, median, map, bayes"),
+        ({"cells": CELLS, "level": 2}, "level must be between 0 and 1"),
+        ({"cells": CELLS, "level": 0.99999}, "level must be from 0.01 to 0.9999 on the page, got 0.99999"),
+        ({"cells": CELLS, "loss": {"inconclusive": 0}}, "thresholds follow only from costs > 0"),
+        (
+            {"cells": CELLS, "prior": {"prevalence": [0, 1]}},
+            "the prior of prevalence must have finite shapes",
+        ),
+        ({"cells": CELLS, "prior": {"prevalence": [1, 1e7]}}, "shapes from 0.01 to 1,000,000 on the page"),
+        ({"cells": CELLS, "replicates": 51}, "replicates must be at most 50 on the page, got 51"),
+        ({"cells": CELLS, "surprise": 1}, "surprise: extra inputs are not permitted"),
+        ({"cells": {"n": [10**7], "s": [1]}}, "at most 1,000,000 replicates of one individual"),
+        ({"cells": {"n": [3], "s": [1], "weight": [10**10]}}, "at most 1,000,000,000 individuals"),
+        ({"cells": {"n": list(range(2001)), "s": [0] * 2001}}, "at most 2,000 cells, got 2,001"),
+        ({"cells": {**CELLS, "known": [0] * 5, "truth": [0] * 5}}, "known or truth, not both"),
+        ({"cells": {**CELLS, "population": ["a"]}}, "population must be as long as n (5), got 1"),
+        ({"cells": {**CELLS, "known": [7] * 5}}, "known must be 0, 1 or missing, got 7"),
+    ],
+)
+def test_bad_requests_get_the_sentence_of_the_library(client: TestClient, request_: Any, words: str) -> None:
+    assert words in sentence(client.post("/api/fit", json=request_))
+
+
+def test_what_is_no_json_gets_a_sentence(client: TestClient) -> None:
+    for body in (b"{", b"[]", b'{"cells": NaN}', b"\xff", b"[" * 100_000):
+        response = client.post("/api/fit", content=body, headers={"content-type": "application/json"})
+        assert response.status_code in (400, 422)
+        assert response.json()["error"]
+    assert sentence(client.post("/api/counts")).startswith("file: ")
+    assert client.post("/api/scores", data={"request": "{"}).status_code == 422
+
+
+def test_half_a_letter_breaks_nothing(client: TestClient) -> None:
+    response = client.post(
+        "/api/fit",
+        content=b'{"cells": {"n": [1], "s": [1], "\\ud800": 1}}',
+        headers={"content-type": "application/json"},
+    )
+    assert response.status_code == 422
+
+
+def test_a_mistake_of_ours_tells_no_data(client: TestClient, monkeypatch: Any, caplog: Any) -> None:
+    def broken(_: Any) -> Any:
+        raise KeyError("patient 007")
+
+    monkeypatch.setattr(work, "fit", broken)
+    caplog.set_level(logging.INFO, "binreps.web")
+    response = client.post("/api/fit?secret=1", json={"cells": CELLS})
+    assert (response.status_code, list(response.json())) == (500, ["error"])
+    assert "content-security-policy" in response.headers
+    assert "007" not in response.text + caplog.text
+    ours = [record.getMessage() for record in caplog.records if record.name == "binreps.web"]
+    assert ours[0].startswith("KeyError at ")
+    assert ours[1:] == ["POST /api/fit 500"]
+
+
+# Limits -------------------------------------------------------------------------------------------------
+
+
+def test_bodies_that_are_too_long(client: TestClient, monkeypatch: Any) -> None:
+    monkeypatch.setattr(limits, "BODY_BYTES", 1000)
+    monkeypatch.setattr(limits, "UPLOAD_BYTES", 2**20)
+    long = json.dumps({"cells": {"n": [1] * 1000, "s": [0] * 1000}}).encode()
+    assert client.post("/api/fit", content=long).status_code == 413
+
+    def chunks() -> Any:
+        yield from (long[i : i + 100] for i in range(0, len(long), 100))
+
+    response = client.post("/api/fit", content=chunks(), headers={"content-type": "application/json"})
+    assert response.status_code == 413
+    assert "at most" in response.json()["error"]
+    assert upload(client, "/api/columns", b"a,b\n" * 2**19).status_code == 413
+    assert upload(client, "/api/columns", EXAMPLE).status_code == 200
+
+
+def test_rows_populations_and_workbooks_are_limited(client: TestClient, monkeypatch: Any) -> None:
+    monkeypatch.setattr(limits, "ROWS", 100)
+    assert "at most 100 rows" in sentence(upload(client, "/api/counts", EXAMPLE, request=NAMED))
+    many = "site,n,s\n" + "".join(f"{i},3,1\n" for i in range(31))
+    told = sentence(upload(client, "/api/counts", many.encode(), request={"population": "site"}))
+    assert "at most 30 populations, got 31" in told
+    monkeypatch.setattr(limits, "UNPACKED_BYTES", 1000)
+    book = io.BytesIO()
+    with zipfile.ZipFile(book, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("sheet.xml", b"0" * 10**6)
+    assert "unpacks to more than" in sentence(upload(client, "/api/counts", book.getvalue(), "b.xlsx"))
+
+
+def test_a_score_asks_for_a_bounded_number_of_answers(client: TestClient) -> None:
+    asked = {"cells": CELLS, "n": [1] * 2001, "s": [0] * 2001}
+    assert "at most 2,000 individuals to score" in sentence(client.post("/api/score", json=asked))
+    assert "at most 1,000,000 replicates" in sentence(
+        client.post("/api/score", json={**asked, "n": [10**7], "s": [0]})
+    )
+
+
+def test_analyses_are_remembered_within_bounds(client: TestClient) -> None:
+    work._remembered.cache_clear()
+    several = [{**CELLS, "weight": [50 + i, 18, 6, 9, 17]} for i in range(10)]
+    for cells in several:
+        client.post("/api/decision-table", json={"cells": cells, "replicates": 1})
+    for cost in (0.1, 0.2):  # other costs, the same fit
+        asked = {"cells": several[-1], "replicates": 1, "n": 3, "s": 1, "loss": {"inconclusive": cost}}
+        client.post("/api/explain", json=asked)
+    info = work._remembered.cache_info()
+    assert (info.currsize, info.misses, info.hits) == (8, 10, 2)
+
+
+def _endless() -> None:
+    time.sleep(600)
+
+
+def _who() -> int:
+    return os.getpid()
+
+
+def _die() -> None:
+    os._exit(1)
+
+
+def test_work_that_takes_too_long_is_stopped_and_the_next_is_done(monkeypatch: Any) -> None:
+    async def ask() -> tuple[int, int, int]:
+        run = make_runner(1)
+        first, again = await run(_who), await run(_who)
+        monkeypatch.setattr(limits, "SECONDS", 0.2)
+        with pytest.raises(HTTPException) as refused:
+            await run(_endless)
+        assert refused.value.status_code == 503
+        assert "takes longer than 0.2 seconds" in refused.value.detail
+        monkeypatch.setattr(limits, "SECONDS", 120)
+        with pytest.raises(HTTPException, match="the process that did the work ended"):
+            await run(_die)
+        return first, again, await run(_who)
+
+    first, again, other = anyio.run(ask)
+    assert first == again
+    assert os.getpid() not in (first, other)
+    with pytest.raises(ProcessLookupError):
+        os.kill(first, 0)
+
+
+def test_errors_of_processes_are_sentences_too() -> None:
+    with TestClient(create_app(processes=1), base_url="http://localhost") as served:
+        told = sentence(served.post("/api/fit", json={"cells": {"n": [1], "s": [2]}}))
+        assert told == "s must be ≤ n, got s = 2 with n = 1 at position 0"
+        assert sentence(upload(served, "/api/counts", b"", "empty.csv")) == "empty.csv is empty"
+        content = served.post("/api/fit", json={"cells": CELLS}).json()
+        assert content["answers"] == br.analyse(COUNTS).answers
+
+
+# Who may ask --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", ["localhost", "localhost:8765", "127.0.0.1:8765", "[::1]:8765", "10.0.0.7"])
+def test_the_page_answers_to_its_own_names(client: TestClient, host: str) -> None:
+    assert client.get("/", headers={"host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "localhost.evil.example", "127.0.0.1.evil.example", "", "[", "a b"]
+)
+def test_other_names_are_refused(client: TestClient, host: str) -> None:
+    assert client.get("/", headers={"host": host}).status_code == 421
+    named = TestClient(create_app(["lab.example"]), base_url="http://LAB.example:1234")
+    assert named.get("/").status_code == 200
+
+
+def test_pages_of_other_sites_are_refused(client: TestClient) -> None:
+    for headers in ({"origin": "http://evil.example"}, {"origin": "null"}, {"sec-fetch-site": "cross-site"}):
+        assert client.post("/api/fit", json={"cells": CELLS}, headers=headers).status_code == 403
+    own = client.post("/api/fit", json={"cells": CELLS}, headers={"origin": "http://localhost"})
+    assert own.status_code == 200
+    assert not any(name.startswith("access-control") for name in own.headers)
+
+
+def test_a_token_opens_once_by_address_then_by_cookie_or_header() -> None:
+    app = create_app(token=TOKEN)
+    stranger = TestClient(app, base_url="http://localhost")
+    assert stranger.get("/").status_code == 401
+    assert stranger.get("/?token=wrong").status_code == 401
+    assert stranger.post(f"/api/fit?token={TOKEN}", json={"cells": CELLS}).status_code == 401
+    assert stranger.get("/", headers={"authorization": "Bearer ünd".encode()}).status_code == 401
+    assert stranger.get("/api/openapi.json", headers={"authorization": f"Bearer {TOKEN}"}).status_code == 200
+    first = stranger.get(f"/?token={TOKEN}", follow_redirects=False)
+    assert (first.status_code, first.headers["location"]) == (303, "/")
+    cookie = first.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert stranger.get("/").status_code == 200
+
+
+def test_every_answer_carries_the_policy(client: TestClient) -> None:
+    for path in ("/", "/page/page.js", "/api/docs", "/api/openapi.json", "/nothing", "/page/../app.py"):
+        headers = client.get(path).headers
+        policy = headers["content-security-policy"]
+        assert "script-src 'self'" in policy
+        assert "eval" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+
+
+def test_only_the_files_of_the_page_are_served(client: TestClient) -> None:
+    for name in page_files():
+        assert client.get(f"/page/{name}").status_code == 200
+    for name in ("app.py", "..%2fapp.py", "%2e%2e/app.py", "%2fetc%2fpasswd"):
+        assert client.get(f"/page/{name}").status_code == 404
+    assert client.get("/api/fit").json() == {"error": "this address takes another method"}
+
+
+def test_the_page_and_its_documentation_load_nothing_from_elsewhere(client: TestClient) -> None:
+    for text in (client.get("/api/docs").text, *(content.decode() for content in page_files().values())):
+        assert set(re.findall(r"[\"'(](?:https?:)?//[^\"'\s)]+", text)) <= {'"http://www.w3.org/2000/svg'}
+    schema = client.get("/api/openapi.json").json()
+    documented = client.get("/api/docs").text
+    assert all(path in documented for path in schema["paths"])
+
+
+def test_the_drawing_library_is_kept_by_the_browser(client: TestClient) -> None:
+    response = client.get("/page/vega.js")
+    assert "vegaEmbed" in response.text
+    assert "immutable" in response.headers["cache-control"]
+
+
+# The command --------------------------------------------------------------------------------------------
+
+
+def test_other_machines_need_a_token() -> None:
+    for host in ("0.0.0.0", "::", "192.168.1.2", "lab.example"):
+        with pytest.raises(br.OptionError, match="would let other machines in; give --token"):
+            web_command(host=host)
+    with pytest.raises(br.OptionError, match="--token must be at least 16 letters and digits, got 5"):
+        web_command(host="0.0.0.0", token="short")
+
+
+def test_a_port_in_use_is_a_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(br.OptionError, match=f"cannot be served on port {port}"):
+            web_command(port=port)
+    with pytest.raises(br.OptionError, match="--port must be from 0 to 65535, got 99999999"):
+        web_command(port=99999999)
+
+
+def test_without_the_extra_the_command_says_what_to_install(monkeypatch: Any) -> None:
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(br.OptionError, match=r"the page needs uvicorn \(pip install 'binreps\[web\]'\)"):
+        web_command(port=0)
+
+
+# What nobody thought of ---------------------------------------------------------------------------------
+
+SCHEMA = schemathesis.openapi.from_asgi("/api/openapi.json", create_app(["testserver"]))
+
+
+@SCHEMA.parametrize()
+@settings(
+    max_examples=8,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+def test_no_request_that_the_schema_allows_breaks_the_server(case: Any) -> None:
+    response = case.call()
+    assert response.status_code < 500
+    assert response.status_code == 200 or response.json()["error"]

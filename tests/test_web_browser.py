@@ -1,0 +1,317 @@
+"""The page in a real browser: Debian's Chromium, driven by Playwright."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+import uvicorn
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Error, expect, sync_playwright
+from tests.system_tools import require
+
+import binreps as br
+from binreps.show.wording import explain
+from binreps.web.app import create_app
+
+expect.set_options(timeout=30_000)
+
+ARGUMENTS = [
+    *("--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync"),
+    *("--disable-background-networking", "--disable-component-update"),
+]
+
+
+@contextmanager
+def serving() -> Iterator[str]:
+    """The page on a free port of this machine."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        options: Any = {"log_config": None, "access_log": False, "ws": "none", "lifespan": "off"}
+        server = uvicorn.Server(uvicorn.Config(create_app(), **options))
+        thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/"
+        finally:
+            server.should_exit = True
+            thread.join(30)
+
+
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    with serving() as place:
+        yield place
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    path = require("chromium", "chromium")
+    with sync_playwright() as play:
+        chromium = play.chromium.launch(executable_path=path, args=ARGUMENTS)
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture
+def page(browser: Any, address: str) -> Iterator[Any]:
+    """A fresh page; anything that the browser complains about fails the test."""
+    context = browser.new_context(accept_downloads=True, viewport={"width": 1280, "height": 900})
+    one = context.new_page()
+    complaints: list[str] = []
+    one.on("pageerror", lambda error: complaints.append(str(error)))
+    one.on("console", lambda line: complaints.append(line.text) if line.type == "error" else None)
+    one.complaints = complaints
+    one.goto(address)
+    yield one
+    assert [text for text in complaints if "422" not in text] == []  # a refused file is logged by the browser
+    context.close()
+
+
+def load_example(page: Any) -> None:
+    page.click("#example")
+    expect(page.locator("#lattice td[data-n]").first).to_be_visible()
+    expect(page.locator("#sentence")).not_to_be_empty()
+
+
+def answers(page: Any) -> dict[str, int]:
+    """How many individuals have which answer, as the page says."""
+    texts = page.locator("#answers > span").all_inner_texts()
+    return {text.split()[0]: int(text.split()[1].replace(",", "")) for text in texts}
+
+
+def move(page: Any, slider: str, value: float) -> None:
+    """Move a slider as the mouse does: its value, and the event."""
+    page.locator(slider).evaluate(
+        "(one, value) => { one.value = value; one.dispatchEvent(new Event('input', {bubbles: true})); }",
+        value,
+    )
+    page.evaluate("() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
+
+
+def expected_answers(loss: br.Loss, settings: Any = None) -> dict[str, int]:
+    chosen = br.Settings(loss=loss) if settings is None else settings
+    return br.analyse(br.load_screening_counts(), chosen).answers
+
+
+def test_the_example_shows_the_numbers_of_the_library(page: Any) -> None:
+    load_example(page)
+    analysis = br.analyse(br.load_screening_counts())
+    assert answers(page) == analysis.answers
+    fit = analysis.main.fit
+    cells = {(row["n"], row["s"]): row for row in analysis.main.decisions}
+    for (n, s), row in cells.items():
+        cell = page.locator(f"#lattice td[data-n='{n}'][data-s='{s}']")
+        assert cell.get_attribute("class").split()[0] == row["decision"]
+    expect(page.locator("#sentence")).to_have_text(explain(fit, br.Loss(), 6, 2))
+    assert page.locator("#cards strong").first.inner_text() == f"{100 * fit.rates.prevalence:.1f}%"
+
+
+def test_a_slider_changes_the_decisions_without_asking_the_server(page: Any) -> None:
+    load_example(page)
+    expect(page.locator("#checks")).not_to_be_empty()
+    fits: list[str] = []
+    page.on("request", lambda request: fits.append(request.url) if request.url.endswith("/api/fit") else None)
+    before = answers(page)
+    move(page, "#inconclusive", -1)
+    after = answers(page)
+    assert after == expected_answers(br.Loss(inconclusive=0.1)) != before
+    assert page.locator("#inconclusive-number").input_value() == "0.1"
+    move(page, "#falseNegative", 1)
+    assert answers(page) == expected_answers(br.Loss(1, 10, 0.1))
+    loss = br.Loss(1, 10, 0.1)
+    expect(page.locator("#sentence")).to_have_text(
+        explain(br.fit_bayes(br.load_screening_counts()), loss, 6, 2)
+    )
+    assert fits == []
+    measured = page.evaluate("() => performance.getEntriesByName('slider to page').length")
+    assert measured == 2
+
+
+def test_the_thresholds_of_the_browser_are_those_of_the_library_to_the_last_bit(page: Any) -> None:
+    rng = random.Random(1)
+    costs = [
+        tuple(round(10 ** rng.uniform(-3, 3), rng.randint(0, 5)) or 1 for _ in range(3)) for _ in range(300)
+    ]
+    costs += [tuple(10 ** rng.uniform(-30, 30) for _ in range(3)) for _ in range(100)]
+    scores = [rng.random() for _ in range(20)] + [0.0, 1.0]
+    found = page.evaluate(
+        """async ([costs, scores]) => {
+          const { decide, risks, rule } = await import("/page/decide.js");
+          return costs.map(([falsePositive, falseNegative, inconclusive]) => {
+            const best = rule({ falsePositive, falseNegative, inconclusive });
+            const on = [best.lower, best.upper, best.lower + 2 ** -52, 1 - best.upper];
+            return [best.lower, best.upper, scores.map((y) => [decide(y, best), risks(y, best)]),
+              on.map((y) => [y, decide(y, best)])];
+          });
+        }""",
+        [costs, scores],
+    )
+    for (b, c, a), (lower, upper, decided, on) in zip(costs, found, strict=True):
+        loss = br.Loss(b, c, a)
+        assert (lower, upper) == loss.thresholds
+        assert [word for word, _ in decided] == br.decision_words(loss.classify(scores))
+        assert [list(map(float, risks)) for _, risks in decided] == loss.risks(scores).tolist()
+        assert [word for _, word in on] == br.decision_words(loss.classify([y for y, _ in on]))
+
+
+def test_an_expectation_changes_the_fit(page: Any) -> None:
+    load_example(page)
+    page.check("#prevalence-on")
+    shapes = br.elicit.guess("prevalence", 0.05, surprised_above=0.2).shapes
+    settings = br.Settings(prior=br.Prior(shapes))
+    expected = br.analyse(br.load_screening_counts(), settings).main.fit.rates.prevalence
+    expect(page.locator("#cards strong").first).to_have_text(f"{100 * expected:.1f}%")
+    page.uncheck("#prevalence-on")
+    usual = br.fit_bayes(br.load_screening_counts()).rates.prevalence
+    expect(page.locator("#cards strong").first).to_have_text(f"{100 * usual:.1f}%")
+
+
+def test_a_file_with_a_hostile_id_is_shown_as_text(page: Any) -> None:
+    hostile = "<script>document.title='owned'</script><img src=x onerror=document.title='owned'>"
+    text = f"patient,test\n{hostile},1\n{hostile},1\nbob,0\nbob,0\nbob,1\n"
+    page.set_input_files("#file", {"name": "<b>x.csv", "mimeType": "text/csv", "buffer": text.encode()})
+    expect(page.locator("#people tbody td").first).to_have_text(hostile)
+    assert "owned" not in page.title()
+    assert page.locator("main script, main img, #source b").count() == 0
+
+
+def test_bad_files_get_a_sentence_and_a_good_one_then_works(page: Any) -> None:
+    files = [("empty.csv", b"", "empty.csv is empty"), ("notes.docx", b"x", "notes.docx cannot be read")]
+    for name, content, words in files:
+        page.set_input_files("#file", {"name": name, "mimeType": "text/plain", "buffer": content})
+        expect(page.locator("#problem")).to_contain_text(words)
+        expect(page.locator("#work")).to_be_hidden()
+    good = b"n,s,count\n3,0,50\n3,1,9\n3,2,8\n3,3,30\n"
+    page.set_input_files("#file", {"name": "good.csv", "mimeType": "text/csv", "buffer": good})
+    expect(page.locator("#answers .tag")).to_have_count(3)
+    expect(page.locator("#problem")).to_be_hidden()
+    assert sum(answers(page).values()) == 97
+
+
+def test_columns_can_be_corrected(page: Any) -> None:
+    rows = "".join(f"p{i % 9},{i % 2},{(i // 2) % 2}\n" for i in range(36))
+    content = ("a,first,second\n" + rows).encode()
+    page.set_input_files("#file", {"name": "odd.csv", "mimeType": "text/csv", "buffer": content})
+    expect(page.locator("#kind")).to_have_value("wide")
+    page.click("#columns summary")
+    page.select_option("#kind", "long")
+    page.select_option("#part-individual", "a")
+    page.select_option("#part-result", "second")
+    expect(page.locator("#source")).to_contain_text("9 individuals, one row per replicate")
+    expect(page.locator("#people tbody tr")).to_have_count(9)
+
+
+def test_pasted_rows_and_typed_counts(page: Any) -> None:
+    page.click("#paste summary")
+    page.fill("#pasted", "patient\ttest\nann\tpos\nann\tpos\nbob\tneg\nbob\tneg\nbob\tneg\n")
+    page.click("#use-pasted")
+    expect(page.locator("#people tbody tr")).to_have_count(2)
+    page.click("#type summary")
+    page.click("#use-grid")
+    expect(page.locator("#source")).to_contain_text("100 individuals")
+    counts = br.CountTable([4] * 5, range(5), [50, 18, 6, 9, 17])
+    expect(page.locator("#people tbody tr")).to_have_count(5)
+    assert answers(page) == br.analyse(counts).answers
+    page.fill("#grid tbody tr:first-child td:nth-child(2) input", "9")
+    page.click("#use-grid")
+    expect(page.locator("#problem")).to_contain_text("s ≤ n")
+
+
+def test_downloads_hold_the_numbers_of_the_library(page: Any, tmp_path: Path) -> None:
+    load_example(page)
+    move(page, "#inconclusive", -1)
+    loss = br.Loss(inconclusive=0.1)
+    fit = br.fit_bayes(br.load_screening_counts())
+    with page.expect_download() as scores:
+        page.click("#get-scores")
+    scores.value.save_as(tmp_path / "scores.csv")
+    rows = list(csv.DictReader((tmp_path / "scores.csv").read_text(encoding="utf-8").splitlines()))
+    assert len(rows) == 120
+    assert all(float(row["score"]) == fit.score(int(row["n"]), int(row["s"])) for row in rows)
+    assert {row["decision"] for row in rows} == {"negative", "inconclusive", "positive"}
+    with page.expect_download() as kept:
+        page.click("#get-summary")
+    kept.value.save_as(tmp_path / "summary.json")
+    content = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
+    assert content["answers"] == answers(page) == expected_answers(loss)
+    assert br.load_fit(tmp_path / "summary.json") == fit
+    with page.expect_download(timeout=60_000) as report:
+        page.click("#get-report")
+    assert report.value.suggested_filename == "report.html"
+    expect(page.locator("#command")).to_contain_text("--cost-inconclusive 0.1")
+
+
+def test_individuals_can_be_found_and_filtered(page: Any) -> None:
+    load_example(page)
+    expect(page.locator("#people tbody tr")).to_have_count(120)
+    page.fill("#search", "p01")
+    expect(page.locator("#people tbody tr")).to_have_count(10)
+    page.fill("#search", "")
+    page.select_option("#only", "inconclusive")
+    expect(page.locator("#people tbody tr")).to_have_count(answers(page)["inconclusive"])
+
+
+def test_everything_works_from_the_keyboard(page: Any) -> None:
+    def tab_to(name: str) -> None:
+        for _ in range(60):
+            page.keyboard.press("Tab")
+            if page.evaluate("() => document.activeElement.id") == name:
+                return
+        raise AssertionError(f"{name} cannot be reached")
+
+    tab_to("example")
+    page.keyboard.press("Enter")
+    expect(page.locator("#lattice td[data-n]").first).to_be_visible()
+    before = answers(page)
+    tab_to("inconclusive")
+    ring = page.evaluate("() => getComputedStyle(document.activeElement).outlineStyle")
+    assert ring == "solid"
+    for _ in range(20):
+        page.keyboard.press("ArrowLeft")
+    page.wait_for_timeout(100)
+    assert answers(page) != before
+    tab_to("prevalence-on")
+    page.keyboard.press("Space")
+    expect(page.locator("#prevalence-words")).to_contain_text("Beta(")
+    tab_to("explain-n")
+    page.keyboard.press("ArrowUp")
+    expect(page.locator("#sentence")).to_contain_text("of 7 replicates")
+    tab_to("get-report")
+
+
+@pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
+def test_accessibility(browser: Any, address: str, scheme: str, width: int) -> None:
+    context = browser.new_context(
+        color_scheme=scheme, viewport={"width": width, "height": 844}, bypass_csp=True
+    )
+    page = context.new_page()
+    page.goto(address)
+    load_example(page)
+    page.check("#prevalence-on")
+    page.click("#columns summary")
+    page.click("#next summary")
+    expect(page.locator("#next-table td").first).to_be_visible()
+    expect(page.locator("#checks")).not_to_be_empty()
+    found = Axe().run(page).response["violations"]
+    serious = [one for one in found if one["impact"] in ("serious", "critical")]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in serious] == []
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    context.close()
+
+
+def test_figures_are_drawn_without_eval(page: Any) -> None:
+    load_example(page)
+    page.click("#figures summary")
+    expect(page.locator("#figure-list figure svg").first).to_be_visible(timeout=60_000)
+    assert page.locator("#figure-list figure").count() >= 5
+    with pytest.raises(Error):  # and nobody else can bring a script
+        page.add_script_tag(content="window.inline = 1")
+    page.complaints.clear()
