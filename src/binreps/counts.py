@@ -193,7 +193,8 @@ def _numbers_from_objects(name: str, array: NDArray[Any]) -> NDArray[Any]:
     for i, value in enumerate(array):
         if isinstance(value, bool) or not isinstance(value, int | float | np.integer | np.floating):
             raise DataError(f"{name} must be whole numbers ≥ 0, got {value!r} at position {i}")
-        if not 0 <= value <= _LARGEST:
+        number = float(value) if isinstance(value, np.floating) else value  # half precision, as below
+        if not 0 <= number <= _LARGEST:
             raise DataError(f"{name} must be whole numbers from 0 to 2^53, got {value} at position {i}")
     return array.astype(float)  # exact up to 2^53
 

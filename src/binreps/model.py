@@ -51,7 +51,7 @@ class Rates:
             value = getattr(self, name)
             try:
                 array = np.array(value, dtype=float)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, OverflowError):
                 raise OptionError(f"{name} must be a number or numbers, got {value!r}") from None
             array.setflags(write=False)
             if np.any((array < 0) | (array > 1)):
@@ -110,7 +110,7 @@ def _shapes(name: str, pair: object) -> tuple[float, float]:
     """Two positive finite numbers."""
     try:
         a, b = (float(shape) for shape in pair)  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise OptionError(f"the prior of {name} must be a pair of shapes (a, b), got {pair!r}") from None
     if not (0 < a < np.inf and 0 < b < np.inf):
         raise OptionError(f"the prior of {name} must have finite shapes > 0, got {(a, b)}")

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from binreps.errors import OptionError
+
+_NUMBER = int | float | np.integer | np.floating
 
 
 def generator(rng: np.random.Generator | int) -> np.random.Generator:
@@ -18,20 +22,41 @@ def generator(rng: np.random.Generator | int) -> np.random.Generator:
 
 def check_level(level: float) -> None:
     """Refuse a probability that an interval cannot hold with."""
-    if not 0 < level < 1:
-        raise OptionError(f"level must be between 0 and 1, got {level}")
+    if not 0 < real(level) < 1:
+        raise OptionError(f"level must be between 0 and 1, got {shown(level)}")
 
 
 def check_tol(tol: float) -> None:
     """Refuse a tolerance that nothing could meet, or that anything would."""
-    if not 0 < tol < np.inf:
-        raise OptionError(f"tol must be a finite number > 0, got {tol}")
+    if not 0 < real(tol) < np.inf:
+        raise OptionError(f"tol must be a finite number > 0, got {shown(tol)}")
 
 
 def check_whole(name: str, value: int, least: int, most: int = 10**9) -> None:
     """Refuse an option that is not a whole number in its range."""
     if not _is_whole(value) or not least <= value <= most:
         raise OptionError(f"{name} must be a whole number from {least:,} to {most:,}, got {value!r}")
+
+
+def real(value: object) -> float:
+    """A number as a float; NaN, which is in no range, for what is no number.
+
+    Examples
+    --------
+    >>> real(2), real("2"), real(-(10**400))
+    (2.0, nan, -inf)
+    """
+    if not isinstance(value, _NUMBER):
+        return math.nan
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def shown(value: object) -> str:
+    """A value as a message shows it: on one line, and a number without its type."""
+    return str(value) if isinstance(value, _NUMBER) else " ".join(repr(value).split())
 
 
 def _is_whole(value: object) -> bool:

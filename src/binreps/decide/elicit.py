@@ -20,7 +20,7 @@ from binreps.errors import FitError, OptionError
 from binreps.fits.base import Fit
 from binreps.fits.exact.grid import find_root
 from binreps.model import NAMES, Prior
-from binreps.options import check_level
+from binreps.options import check_level, real, shown
 from binreps.table import Table
 
 COMPLEMENTS = {"sensitivity": "false_negative", "specificity": "false_positive"}
@@ -133,8 +133,8 @@ def guess(
     _check_rate(rate)
     if (surprised_above is None) == (surprised_below is None):
         raise OptionError("guess needs one of surprised_above and surprised_below")
-    if not 0 < chance < 0.5:
-        raise OptionError(f"chance must be between 0 and ½, got {chance}")
+    if not 0 < real(chance) < 0.5:
+        raise OptionError(f"chance must be between 0 and ½, got {shown(chance)}")
     _check_possible(rate, "expect", expect)
     side = "above" if surprised_above is not None else "below"
     end = surprised_above if surprised_above is not None else surprised_below
@@ -205,16 +205,16 @@ def study(
     _check_rate(rate)
     if (count is None) == (share is None):
         raise OptionError("study needs one of count and share")
-    if not 0 < of < np.inf:
-        raise OptionError(f"of must be a finite number > 0, got {of}")
-    if share is not None and not 0 <= share <= 1:
-        raise OptionError(f"share must be from 0 to 1, got {share}")
+    if not 0 < real(of) < np.inf:
+        raise OptionError(f"of must be a finite number > 0, got {shown(of)}")
+    if share is not None and not 0 <= real(share) <= 1:
+        raise OptionError(f"share must be from 0 to 1, got {shown(share)}")
     events = share * of if share is not None else count
     assert events is not None
-    if not 0 <= events <= of:
-        raise OptionError(f"count must be from 0 to of, {of:g}, got {events:g}")
-    if not 0 < discount <= 1:
-        raise OptionError(f"discount must be above 0 and at most 1, got {discount}")
+    if not 0 <= real(events) <= of:
+        raise OptionError(f"count must be from 0 to of, {of:g}, got {shown(events)}")
+    if not 0 < real(discount) <= 1:
+        raise OptionError(f"discount must be above 0 and at most 1, got {shown(discount)}")
     hits = of - events if rate in COMPLEMENTS else events
     shapes = (1 + discount * hits, 1 + discount * (of - hits))
     if rate != "prevalence" and 2 * hits > of:
@@ -250,8 +250,8 @@ def earlier(fit: Fit, *, discount: float = 1.0) -> tuple[Belief, Belief, Belief]
     >>> [tuple(round(shape, 1) for shape in belief.shapes) for belief in earlier(last_year)]
     [(24.2, 58.8), (18.0, 178.2), (9.9, 59.0)]
     """
-    if not 0 < discount <= 1:
-        raise OptionError(f"discount must be above 0 and at most 1, got {discount}")
+    if not 0 < real(discount) <= 1:
+        raise OptionError(f"discount must be above 0 and at most 1, got {shown(discount)}")
     interval = getattr(fit, "interval", None)
     if interval is None or not isinstance(fit.counts, CountTable):
         raise FitError(f"a prior is made of the posterior of one population, got {fit.method}")
@@ -377,12 +377,12 @@ def _match(low: Point, high: Point, end: float) -> tuple[float, float] | None:
 
 def _check_rate(rate: object) -> None:
     """Refuse a name that is no rate."""
-    if rate not in RATES:
-        raise OptionError(f"rate must be one of {', '.join(RATES)}, got {rate!r}")
+    if not isinstance(rate, str) or rate not in RATES:
+        raise OptionError(f"rate must be one of {', '.join(RATES)}, got {shown(rate)}")
 
 
 def _check_possible(rate: str, name: str, value: float) -> None:
     """Refuse a value that the rate cannot have in this model."""
     low, high = {"prevalence": (0.0, 1.0)}.get(rate, (0.5, 1.0) if rate in COMPLEMENTS else (0.0, 0.5))
-    if not low < value < high:
-        raise OptionError(f"{name} must be between {low:g} and {high:g} for {rate}, got {value:g}")
+    if not low < real(value) < high:
+        raise OptionError(f"{name} must be between {low:g} and {high:g} for {rate}, got {shown(value)}")

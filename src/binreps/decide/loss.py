@@ -6,7 +6,6 @@ The answers are 0 (negative), ½ (inconclusive) and 1 (positive); a null score g
 from __future__ import annotations
 
 import math
-import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from binreps.counts import is_null, whole_numbers
 from binreps.errors import DataError, OptionError
 from binreps.model import TIE, Float
-from binreps.options import check_level
+from binreps.options import check_level, real, shown
 from binreps.table import Table
 
 DECISIONS: Mapping[float, str] = MappingProxyType({0.0: "negative", 0.5: "inconclusive", 1.0: "positive"})
@@ -200,8 +199,9 @@ def classify(scores: ArrayLike, lower: float, upper: float) -> Any:
     >>> classify(9 / 11, 2 / 11, 1 - 2 / 11)
     0.5
     """
-    if not 0 < lower <= upper < 1:
-        raise OptionError(f"thresholds must satisfy 0 < lower ≤ upper < 1, got {lower} and {upper}")
+    if not 0 < real(lower) <= real(upper) < 1:
+        rule = "thresholds must satisfy 0 < lower ≤ upper < 1"
+        raise OptionError(f"{rule}, got {shown(lower)} and {shown(upper)}")
     y = checked_scores(scores)
     cases = [np.isnan(y), _against(y, lower) < 0, _against(y, upper) > 0]
     return _scalar(np.select(cases, [np.nan, 0.0, 1.0], 0.5))
@@ -336,9 +336,10 @@ def _first(array: Float, wrong: NDArray[np.bool_]) -> str:
 
 def _cost(name: str, value: object) -> float:
     """One cost, finite and ≥ 0."""
-    if not isinstance(value, _NUMBER) or not 0 <= value <= sys.float_info.max:
-        raise OptionError(f"{name} must be a finite cost ≥ 0, got {value!r}")
-    return float(value)
+    cost = real(value)
+    if not 0 <= cost < np.inf:
+        raise OptionError(f"{name} must be a finite cost ≥ 0, got {shown(value)}")
+    return cost
 
 
 def _inconclusive_cost(value: Any) -> float | tuple[float, float]:

@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from binreps.counts import CountTable
-from binreps.errors import BinrepsWarning, FitError
-from binreps.model import NAMES, Float, Rates, likelihood_score
+from binreps.errors import BinrepsWarning, FitError, OptionError
+from binreps.model import NAMES, Float, Prior, Rates, likelihood_score
 from binreps.table import Table
+
+_LEAST_SHAPE, _MOST_SHAPE = 0.05, 10**7
 
 
 class Fit(Protocol):
@@ -98,6 +100,20 @@ def rests_on_prior(counts: CountTable) -> str:
     if counts.identifiable:
         return ""
     return "The data alone cannot tell prevalence and error rates apart: the estimates rest on the prior."
+
+
+def integrable(prior: Prior | None) -> Prior:
+    """The prior, `Prior()` if none is given; one that floats cannot integrate is refused.
+
+    Of Beta(a, ·) the share (10⁻³⁰⁸)^a lies below the smallest float, more than a rounding if a < 0.05; and a
+    log density a log x is rounded by 10⁻¹⁶ a, more than the tolerance if a > 10⁷.
+    """
+    chosen = prior or Prior()
+    for name, shapes in zip(NAMES, chosen, strict=True):
+        if not all(_LEAST_SHAPE <= shape <= _MOST_SHAPE for shape in shapes):
+            rule = f"shapes from {_LEAST_SHAPE} to {_MOST_SHAPE:,} to be integrated"
+            raise OptionError(f"the prior of {name} must have {rule}, got {shapes}")
+    return chosen
 
 
 def refuse_empty(counts: CountTable, method: str) -> None:

@@ -25,7 +25,7 @@ import numpy as np
 
 from binreps.counts import CountTable
 from binreps.errors import BinrepsError, BinrepsWarning, OptionError
-from binreps.fits.base import Fit
+from binreps.fits.base import Fit, integrable
 from binreps.fits.bayes import fit_bayes
 from binreps.fits.exact.density import Density
 from binreps.fits.exact.gauss import Interval, Series
@@ -215,8 +215,10 @@ def fit_many(
     check_level(level)
     if workers is not None:
         check_whole("workers", workers, 1)
-    if prior is None and method in ("bayes", "map"):
-        prior = Prior() if method == "bayes" else MAP_PRIOR
+    if method == "bayes":
+        prior = integrable(prior)
+    elif method == "map":
+        prior = prior or MAP_PRIOR
     places: dict[CountTable, list[int]] = {}
     for i, table in enumerate(everyone):
         places.setdefault(table, []).append(i)

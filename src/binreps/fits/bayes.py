@@ -13,7 +13,7 @@ from scipy.special import expit, logit
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import OptionError
-from binreps.fits.base import fit_title, rates_rows
+from binreps.fits.base import fit_title, integrable, rates_rows
 from binreps.fits.exact.gauss import Series
 from binreps.fits.exact.grid import Grid, Marginal, Pairs, find_root, theta_summed_out
 from binreps.fits.exact.law import Law
@@ -366,7 +366,8 @@ def fit_bayes(counts: CountTable, prior: Prior | None = None) -> BayesFit:
     counts : CountTable
         Any table, an empty one included (the answer is then the prior). Known statuses inform the fit.
     prior : Prior, optional
-        Beta priors; those of the error rates are truncated to (0, ½). Default `Prior()`.
+        Beta priors; those of the error rates are truncated to (0, ½). Default `Prior()`. Shapes must be from
+        0.05 to 10⁷, which floats can integrate.
 
     Returns
     -------
@@ -387,7 +388,8 @@ def fit_bayes(counts: CountTable, prior: Prior | None = None) -> BayesFit:
     >>> float(round(fit.predict(4, 2), 3))
     0.4
     """
-    return BayesFit(counts, prior or Prior(), integrate(counts, prior or Prior()))
+    prior = integrable(prior)
+    return BayesFit(counts, prior, integrate(counts, prior))
 
 
 def _log_odds(nodes: tuple[Float, Float, Float], n: int, s: int) -> Any:

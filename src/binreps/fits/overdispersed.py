@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from binreps.counts import CountTable
 from binreps.errors import OptionError
-from binreps.fits.base import fit_title, rates_rows
+from binreps.fits.base import fit_title, integrable, rates_rows
 from binreps.fits.exact.correlated import CorrelatedPosterior, log_correlated
 from binreps.fits.exact.grid import Grid, Marginal
 from binreps.model import NAMES, Float, Prior, Rates, checked_pairs
@@ -269,7 +269,7 @@ def fit_overdispersed(
     4.6
     """
     a, b = Prior(prevalence=_shapes(intraclass)).prevalence
-    chosen = prior or Prior()
+    chosen = integrable(prior)
     return OverdispersedFit(counts, chosen, (a, b), CorrelatedPosterior(counts, chosen, (a, b)))
 
 
@@ -282,7 +282,7 @@ def _shapes(pair: Any) -> tuple[float, float]:
     """Two positive finite numbers."""
     try:
         a, b = (float(shape) for shape in pair)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise OptionError(f"intraclass must be a pair of shapes (a, b), got {pair!r}") from None
     if not (0 < a < np.inf and 0 < b < np.inf):
         raise OptionError(f"intraclass must have finite shapes > 0, got {(a, b)}")

@@ -13,7 +13,7 @@ import numpy as np
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, OptionError
-from binreps.fits.base import fit_title
+from binreps.fits.base import fit_title, integrable
 from binreps.fits.bayes import BayesFit, expected_score
 from binreps.fits.exact.grid import Marginal
 from binreps.fits.exact.posterior import TOLERANCE
@@ -256,7 +256,7 @@ def fit_populations(populations: Mapping[Any, CountTable], prior: Prior | None =
     for name, table in populations.items():
         if not isinstance(table, CountTable):
             raise DataError(f"population {name!r} must be a CountTable, got {type(table).__name__}")
-    prior = prior or Prior()
+    prior = integrable(prior)
     return PopulationsFit(prior, tuple(populations.items()), Shared(list(populations.values()), prior))
 
 

@@ -341,7 +341,12 @@ def _read_parquet(
 ) -> duckdb.DuckDBPyRelation:
     """Parquet files with the same columns."""
     del wanted  # the tally says which is not there
-    return connection.read_parquet([_escaped(file) for file in paths])
+    try:
+        return connection.read_parquet([_escaped(file) for file in paths])
+    except RuntimeError as error:
+        if "conversion error" not in str(error):
+            raise
+        raise DataError(f"{paths[0]} has a column whose name is not text; write it again") from None
 
 
 def _read_arrow(
@@ -353,8 +358,11 @@ def _read_arrow(
     import pyarrow.dataset
 
     try:
-        return connection.from_arrow(pyarrow.dataset.dataset(list(map(str, paths)), format="feather"))
-    except (pyarrow.ArrowInvalid, OSError):
+        rows = pyarrow.dataset.dataset(list(map(str, paths)), format="feather")
+        for batch in rows.to_batches():
+            batch.validate(full=True)  # DuckDB trusts what it is given: a damaged file would end the process
+        return connection.from_arrow(rows)
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, OSError):
         raise DataError(
             f"{paths[0]} is not an Arrow file (Feather version 2); write it again as such"
         ) from None
@@ -406,12 +414,19 @@ def _sheet_rows(file: Path) -> Iterator[tuple[str | None, ...]]:
             warnings.filterwarnings("ignore", module="openpyxl")  # about styles, which are not read
             book = openpyxl.load_workbook(file, read_only=True, data_only=True)
     except Exception as error:
-        raise DataError(f"{file} is not a workbook that can be read ({error}); {_EXPORT}") from None
+        raise DataError(_no_workbook(file, error)) from None
     try:
         for row in book.worksheets[0].iter_rows(values_only=True):
             yield tuple(map(plain_text, row))
+    except Exception as error:  # a damaged sheet is found while it is read
+        raise DataError(_no_workbook(file, error)) from None
     finally:
         book.close()
+
+
+def _no_workbook(file: Path, error: Exception) -> str:
+    """The sentence for a workbook that openpyxl does not read."""
+    return f"{file} is not a workbook that can be read ({' '.join(str(error).split())}); {_EXPORT}"
 
 
 _READERS = {"csv": _read_csv, "parquet": _read_parquet, "arrow": _read_arrow, "excel": _read_excel}

@@ -195,8 +195,10 @@ class Roles:
     def _check(self) -> None:
         """Refuse what describes no table, or two at once."""
         for name in self.used:
-            if not isinstance(name, str):
+            if not isinstance(name, str) or not name:
                 raise OptionError(f"columns must be given by their names, got {name!r}")
+            if name.startswith("__binreps_"):
+                raise OptionError(f"column {name!r} has a name that binreps uses itself; rename it")
         counted = self.n is not None and self.s is not None
         half = (self.n is None) != (self.s is None)
         if half or counted == bool(self.results) or (self.weight is not None and not counted):
@@ -595,10 +597,11 @@ def explain(frame: Frame, roles: Roles) -> DataError:
     columns = [name for name in (roles.n, roles.s, roles.weight) if name is not None]
     rows = collected(wrong.select(*columns).head(_SHOWN)).rows()
     found = "; ".join(
-        ", ".join(f"{c} = {_shown(v)}" for c, v in zip(columns, row, strict=True)) for row in rows
+        ", ".join(f"{_on_line(c)} = {_shown(v)}" for c, v in zip(columns, row, strict=True)) for row in rows
     )
-    rule = f"{roles.n} and {roles.s} must be whole numbers with 0 ≤ {roles.s} ≤ {roles.n}"
-    weight = f", {roles.weight} a whole number ≥ 0" if roles.weight else ""
+    n, s = _on_line(roles.n), _on_line(roles.s)
+    rule = f"{n} and {s} must be whole numbers with 0 ≤ {s} ≤ {n}"
+    weight = f", {_on_line(roles.weight)} a whole number ≥ 0" if roles.weight else ""
     return DataError(f"{rule}{weight}, none missing; got {found}")
 
 
@@ -649,6 +652,13 @@ def _explain_known(frame: Frame, people: Frame, roles: Roles, code: int) -> Data
 def listed(values: Sequence[Any]) -> str:
     """Values as a reader can recognise them."""
     return ", ".join(_shown(value) for value in values) or "nothing"
+
+
+def _on_line(name: object) -> str:
+    """A column's name as it is, or quoted where it would not stay on one line; a long one is cut."""
+    text = str(name)
+    text = text if text.isprintable() and text.strip() else repr(text)
+    return text if len(text) <= 60 else f"{text[:57]}…"
 
 
 def _shown(value: object) -> str:

@@ -61,7 +61,7 @@ class Settings:
     replicates: int | None = None  # of the decision table; None: as many as anyone had, at most 20
 
     def __post_init__(self) -> None:
-        if self.method not in METHODS:
+        if not isinstance(self.method, str) or self.method not in METHODS:
             raise OptionError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
         check_level(self.level)
         _ = self.loss.thresholds  # refuses costs of 0, from which none follow

@@ -119,8 +119,9 @@ def _check_schema(content: Any) -> None:
         made = content.get("binreps", "a newer version")
         newer = f"the fit was saved by binreps {made} in format {version}"
         raise DataError(f"{newer}, and this version reads up to format {VERSION}; upgrade binreps")
-    if content.get("method") not in _KINDS:
-        raise DataError(f"method must be one of {', '.join(_KINDS)}, got {content.get('method')!r}")
+    method = content.get("method")
+    if not isinstance(method, str) or method not in _KINDS:
+        raise DataError(f"method must be one of {', '.join(_KINDS)}, got {method!r}")
 
 
 def _cells(counts: CountTable) -> dict[str, list[Any]]:

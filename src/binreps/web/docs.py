@@ -6,6 +6,8 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from binreps.web.requests import FileRequest
+
 if TYPE_CHECKING:
     from jinja2 import Template
 
@@ -21,11 +23,9 @@ def _template() -> Template:
 
 def docs_page(schema: dict[str, Any]) -> str:
     """The API in words."""
-    models = {
-        title: model
-        for title, model in schema.get("components", {}).get("schemas", {}).items()
-        if model.get("properties") and model.get("description")
-    }
+    form = FileRequest.model_json_schema()
+    known = {**schema["components"]["schemas"], **form.pop("$defs"), "FileRequest": form}
+    models = {title: model for title, model in sorted(known.items()) if model.get("description")}
     return _template().render(info=schema["info"], paths=schema["paths"], models=models, name=_name)
 
 

@@ -134,8 +134,16 @@ class Marginal:
         self.ends = np.array([panels[0][0].lower, *(interval.upper for interval, _ in panels)])
 
     def density(self, x: Any) -> Any:
-        """Density at x; 0 outside the support."""
-        return self._by_panel(x, lambda one, _, inside: one.density(inside))
+        """Density at x; 0 outside the support, ∞ at a pole of the prior."""
+        x = np.asarray(x, dtype=float)
+        inside = (x >= self.ends[0]) & (x <= self.ends[-1])
+        return np.where(inside, np.maximum(self._height(x), 0.0), 0.0)[()]
+
+    def _height(self, x: Any) -> Any:
+        """The density where rounding may leave it a little below 0, as a search for a root needs it."""
+        with np.errstate(invalid="ignore"):  # ∞ · 0 at a pole with too little mass beside it to be seen
+            height = self._by_panel(x, lambda one, _, inside: one.density(inside))
+        return np.where(np.isfinite(height), height, np.inf)[()]
 
     def cumulative(self, x: Any) -> Any:
         """Probability below x."""
@@ -161,7 +169,7 @@ class Marginal:
             return self.quantile(np.clip(np.stack([below, below + level]), 1e-12, 1 - 1e-12))
 
         def slope(below: float) -> float:
-            at_lower, at_upper = self.density(ends(np.float64(below)))
+            at_lower, at_upper = self._height(ends(np.float64(below)))
             return float(1 / at_upper - 1 / at_lower)
 
         scan = (1 - level) * np.linspace(0, 1, 41)
@@ -182,7 +190,7 @@ class Marginal:
         """Two ends of equal density that hold the given probability, by Newton steps; NaN if they fail."""
         step = 1e-5 * (x[1] - x[0]) * np.array([[-1.0], [0.0], [1.0]])
         for _ in range(12):
-            before, density, after = self.density(x + step)
+            before, density, after = self._height(x + step)
             low, high = density
             low_slope, high_slope = (after - before) / (2 * step[2])
             excess, uneven = np.subtract(*self.cumulative(x)[::-1]) - level, high - low
@@ -205,7 +213,7 @@ class Marginal:
         """
         middle = self.quantile(np.linspace(1e-4, 1 - 1e-4, 400))
         x = np.concatenate([self.ends[:1], middle, self.ends[-1:]])
-        y = self.density(x)
+        y = self._height(x)
         padded = np.concatenate([[-np.inf], y, [-np.inf]])
         peaks = np.flatnonzero((y >= padded[:-2]) & (y > padded[2:]) & np.isfinite(y))
         if not peaks.size:
@@ -216,7 +224,7 @@ class Marginal:
         low, high = x[i - 1], x[i + 1]
         while high - low > 1e-9 * (self.ends[-1] - self.ends[0]):
             inner = np.array([high - 0.618 * (high - low), low + 0.618 * (high - low)])
-            y = self.density(inner)
+            y = self._height(inner)
             low, high = (low, inner[1]) if y[0] > y[1] else (inner[0], high)
         return float((low + high) / 2)
 
