@@ -5,6 +5,8 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +19,21 @@ from benchmarks.report import Ratio, Section, Settings, milliseconds
 from benchmarks.timing import Runs, alternate, repeat, say
 
 DRAWS = 4000
+TARGETS = (1e-2, 1e-3, 1e-4)
 
 
 def run(settings: Settings) -> list[Section]:
     """All sections of this family."""
     cold = cold_starts(settings)
+    compilation = {start.caches: start.took["compile"] for start in cold if start.side == "peer"}
+    duels = against_nutpie(settings, compilation)
     return [
         own_goals(settings),
-        true_errors(),
+        true_errors(settings),
         cold_section(cold),
-        against_nutpie(
-            settings, {start.caches: start.took["compile"] for start in cold if start.side == "peer"}
-        ),
+        duels,
+        to_an_error(duels),
+        against_stan(settings),
     ]
 
 
@@ -69,7 +74,8 @@ def _goals(settings: Settings) -> Iterator[tuple[str, br.CountTable, tuple[Task,
     yield "2,000 cells, n = 1–80", tables.many_cells(), (wide,)
     yield "a ridge: N = 10⁶, n = 2", tables.ridge(), (hard, *(LATER if settings.full else ()))
     yield "two modes, N = 300", tables.two_modes(100), (hard, *(LATER if settings.full else ()))
-    yield "two modes, N = 3·10⁵", tables.two_modes(10**5), (hard, *(LATER if settings.full else ()))
+    if settings.full:  # seconds for each fit
+        yield "two modes, N = 3·10⁵", tables.two_modes(10**5), (hard, *LATER)
 
 
 def own_goals(settings: Settings) -> Section:
@@ -90,7 +96,7 @@ def own_goals(settings: Settings) -> Section:
 
 def _goal_row(name: str, counts: br.CountTable, task: Task, settings: Settings) -> dict[str, Any]:
     """One task, timed."""
-    seconds = 20.0 if settings.full else 2.0
+    seconds = 20.0 if settings.full else 1.0
     runs = repeat(task.work, lambda: task.prepare(counts), 10 * settings.turns, seconds=seconds)
     return {
         "table": name,
@@ -122,10 +128,11 @@ def _asymmetry(fit: br.BayesFit) -> float:
     return abs(fit.rates.prevalence - 0.5) / fit.sd.prevalence
 
 
-def true_errors() -> Section:
+def true_errors(settings: Settings) -> Section:
     """Reported and true error where the truth is known from elsewhere."""
     rows = []
-    for name, weight in (("two modes, N = 300", 100), ("two modes, N = 3·10⁵", 10**5)):
+    symmetric = {"two modes, N = 300": 100, "two modes, N = 3·10⁵": 10**5}
+    for name, weight in list(symmetric.items())[: None if settings.full else 1]:
         fit = br.fit_bayes(tables.two_modes(weight))
         rows.append(_error_row(name, fit, _asymmetry(fit)))
     for name, case in tables.golden_cases().items():
@@ -175,6 +182,7 @@ class Start:
         return sum(self.took[step] for step in fresh.STEPS)
 
 
+@cache
 def cold_starts(settings: Settings) -> list[Start]:
     """Both sides from a cold start; the peer with empty caches on disk, then with those it left there."""
     found: dict[tuple[str, str], list[dict[str, float]]] = {}
@@ -279,7 +287,7 @@ def _fight(
             "sampling": lambda seed: peer.sample(ready, seed),
         },
         2 * settings.turns,
-        seconds=60.0 if settings.full else 8.0,
+        seconds=60.0 if settings.full else 3.0,
     )
     theirs = [duel.reference.error(*peer.summary(found, PROBABILITIES)) for found in runs["sampling"].results]
     errors = _error(br.fit_bayes(counts), duel.reference), float(np.median(theirs))
@@ -311,6 +319,97 @@ def _duel_ratios(
         f"{name}: with caches filled": Ratio((compilation["filled"] + sampling) / fit, slack=0.3),
         f"{name}: error": Ratio(errors[1] / errors[0], claim=1e5, slack=0.1),
     }
+
+
+def to_an_error(duels: Section) -> Section:
+    """What the sampler would take for a given error: it falls with the root of the draws."""
+    rows, ratios = [], {}
+    for row in duels.rows:
+        needed = {target: row["nutpie"].median * (row["its error"] / target) ** 2 for target in TARGETS}
+        rows.append(
+            {
+                "table": row["table"],
+                "fit with quantiles, ms": milliseconds(row["with quantiles"].median),
+                "its error": row["our error"],
+                **{f"nutpie to {target:.0e}, s": seconds for target, seconds in needed.items()},
+            }
+        )
+        ours = row["with quantiles"].median
+        ratios[f"{row['table']}: time to an error of 1e-3"] = Ratio(needed[1e-3] / ours, slack=0.2)
+    text = (
+        "Seconds until the largest error of means and quantiles is below 10⁻², 10⁻³, 10⁻⁴ posterior sds, "
+        "from the time and the error above and the law that errors fall with the root of the draws: "
+        "extrapolated, not run. `fit_bayes` is below all three at once."
+    )
+    return Section("Posterior: time to a given error", text, rows, _prefixed(ratios))
+
+
+# Against Stan ----------------------------------------------------------------------------------------------
+
+
+def against_stan(settings: Settings) -> Section:
+    """PyStan's NUTS on the same tables, in full mode: it compiles for minutes."""
+    title = "Posterior: against Stan"
+    if not settings.full:
+        return Section(title, "In full mode only: PyStan compiles its model for minutes.", [])
+    if find_spec("stan") is None:
+        return Section(title, "PyStan is not installed, so there are no rows.", [])
+    from benchmarks import stan_peer as peer
+
+    rows, ratios = [], {}
+    with peer.compiled() as (stan, compilation):
+        for duel in _stan_duels():
+            say(f"posterior, against Stan: {duel.name}")
+            row, more = _fight_stan(duel, peer, stan)
+            rows.append(row)
+            ratios |= more
+    text = (
+        f"PyStan, 4 chains × 1,000 draws after as many of tuning, compiled before the clock starts (that "
+        f"took {compilation:.0f} s, with empty caches), with the likelihood of whole cells, or of "
+        "individuals where the name says so. Milliseconds; errors as above."
+    )
+    return Section(title, text, rows, _prefixed(ratios))
+
+
+def _stan_duels() -> Iterator[Duel]:
+    """The tables for Stan: one term per individual only up to 200, and once at 10⁴."""
+    for name, counts in (("N = 50", tables.small_study()), ("N = 200", tables.growing_study(200))):
+        reference = references.closed_form(counts)
+        yield Duel(name, counts, reference)
+        yield Duel(f"{name}, individually", counts, reference, individually=True)
+    for name, individuals in (("N = 10⁴", 10**4), ("N = 10⁶", 10**6)):
+        counts = tables.growing_study(individuals)
+        reference = references.product_rule(counts)
+        yield Duel(name, counts, reference)
+        if individuals == 10**4:
+            yield Duel(f"{name}, individually", counts, reference, individually=True)
+
+
+def _fight_stan(duel: Duel, peer: Any, stan: Any) -> tuple[dict[str, Any], dict[str, Ratio]]:
+    """Both sides on one table."""
+    once = duel.individually and duel.counts.individuals >= 10**4
+    runs = alternate(
+        {
+            "fit": lambda _: br.fit_bayes(duel.counts),
+            "sampling": lambda seed: peer.sample(stan, duel.counts, seed, individually=duel.individually),
+        },
+        1 if once else 3,
+        warm_up=not once,
+    )
+    fit, sampling = runs["fit"], runs["sampling"]
+    errors = [
+        duel.reference.error(found.mean(axis=1), np.quantile(found, PROBABILITIES, axis=1).T)
+        for found in sampling.results
+    ]
+    row = {
+        "table": duel.name,
+        "fit": fit.wall,
+        "Stan": sampling.wall,
+        "our error": _error(br.fit_bayes(duel.counts), duel.reference),
+        "its error": float(np.median(errors)),
+    }
+    ratio = Ratio(sampling.wall.median / fit.wall.median, slack=0.5)
+    return row, {f"{duel.name}: Stan's sampling to fit": ratio}
 
 
 def _prefixed(ratios: dict[str, Ratio]) -> dict[str, Ratio]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -63,9 +62,8 @@ def show(value: Any) -> str:
             return "–"
         case bool():
             return "yes" if value else "no"
-        case Spread():
-            low, high = value.quartiles
-            return f"{milliseconds(value.median)} ({milliseconds(low)}–{milliseconds(high)})"
+        case {"median": median, "quartiles": [low, high]}:
+            return f"{milliseconds(median)} ({milliseconds(low)}–{milliseconds(high)})"
         case float():
             return number(value)
         case int():
@@ -89,6 +87,22 @@ def number(value: float) -> str:
     return f"{round(value, digits):,.{max(digits, 0)}f}"
 
 
+def power(value: int) -> str:
+    """A round number as people write it.
+
+    Examples
+    --------
+    >>> [power(value) for value in (50, 10**6, 2 * 10**7)]
+    ['50', '10⁶', '2·10⁷']
+    """
+    digits = len(str(value)) - 1
+    first, rest = divmod(value, 10**digits)
+    if digits < 3 or rest:
+        return f"{value:,}"
+    raised = "10" + "".join("⁰¹²³⁴⁵⁶⁷⁸⁹"[int(digit)] for digit in str(digits))
+    return raised if first == 1 else f"{first}·{raised}"
+
+
 def milliseconds(seconds: float) -> str:
     """Seconds as milliseconds, three significant digits."""
     value = 1000 * seconds
@@ -104,63 +118,74 @@ def plain(value: Any) -> Any:
             "least": value.least,
             "runs": len(value.seconds),
         }
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     return value
+
+
+def stored(machine: Mapping[str, str], mode: str, sections: Iterable[Section]) -> dict[str, Any]:
+    """A family as JSON holds it."""
+    return {
+        "machine": machine,
+        "mode": mode,
+        "sections": [
+            {
+                "title": section.title,
+                "text": section.text.strip(),
+                "rows": [{name: plain(value) for name, value in row.items()} for row in section.rows],
+                "ratios": {
+                    name: {"value": plain(ratio.value), "claim": ratio.claim}
+                    for name, ratio in section.ratios.items()
+                },
+            }
+            for section in sections
+        ],
+    }
 
 
 def markdown_table(rows: list[dict[str, Any]]) -> str:
     """Rows as a table: text flush left, numbers flush right."""
     if not rows:
         return "(no rows)"
-    names = list(rows[0])
-    marks = ["---" if isinstance(rows[0][name], str) else "--:" for name in names]
-    lines = [names, marks, *([show(row[name]) for name in names] for row in rows)]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    marks = ["---" if isinstance(rows[0].get(name), str) else "--:" for name in names]
+    lines = [names, marks, *([show(row.get(name)) for name in names] for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def ratio_table(ratios: Mapping[str, Ratio]) -> str:
+def ratio_table(ratios: Mapping[str, Mapping[str, Any]]) -> str:
     """Ratios named "row: column" as a table, with what is claimed above and what is missed in bold."""
     rows: dict[str, dict[str, Any]] = {}
     for name, ratio in ratios.items():
         row, column = name.split(": ")
-        if ratio.claim is not None:
-            column += f" (≥ {ratio.claim:,.0f})"
-        missed = ratio.claim is not None and not ratio.value >= ratio.claim
-        cell = f"**{number(ratio.value)}**" if missed else number(ratio.value)
+        value, claim = float(ratio["value"]), ratio["claim"]
+        if claim is not None:
+            column += f" (≥ {number(claim)})"
+        missed = claim is not None and not value >= claim
+        cell = f"**{number(value)}**" if missed else number(value)
         rows.setdefault(row, {"times better": row})[column] = cell
     return markdown_table(list(rows.values()))
 
 
-def page(machine: Mapping[str, str], mode: str, sections: Iterable[Section]) -> str:
-    """The page for people."""
+def page(families: Mapping[str, Mapping[str, Any]]) -> str:
+    """The page for people, from families as JSON holds them."""
     parts = [
         "# Benchmarks",
-        f"Written by `make bench` ({mode} mode). Times are medians of alternated runs, quartiles in "
-        "brackets, on the clock unless a column says otherwise. Ratios are the peer's figure over ours, in "
-        "bold where a claim (≥) is missed.",
-        "\n".join(f"- {name}: {value}" for name, value in machine.items()),
+        "Written by `make bench`, or `make bench ARGS=--full` where a family says so. Times are medians of "
+        "alternated runs, quartiles in brackets, on the clock unless a column says otherwise: on a busy "
+        "machine trust ratios and processor time, not milliseconds. Ratios are the peer's figure over ours, "
+        "in bold where a claim (≥) is missed.",
     ]
-    for section in sections:
-        parts += [f"## {section.title}", section.text, markdown_table(section.rows)]
-        if section.ratios:
-            parts.append(ratio_table(section.ratios))
+    for family in families.values():
+        machine = "; ".join(f"{name} {value}" for name, value in family["machine"].items())
+        for place, section in enumerate(family["sections"]):
+            parts.append(f"## {section['title']}")
+            if place == 0:
+                parts.append(f"*Measured in {family['mode']} mode on: {machine}.*")
+            parts += [section["text"], markdown_table(section["rows"])]
+            if section["ratios"]:
+                parts.append(ratio_table(section["ratios"]))
     return "\n\n".join(parts) + "\n"
-
-
-def results(machine: Mapping[str, str], mode: str, sections: Iterable[Section]) -> str:
-    """The same for machines, as JSON."""
-    content = {
-        "machine": machine,
-        "mode": mode,
-        "sections": [
-            {
-                "title": section.title,
-                "rows": [{name: plain(value) for name, value in row.items()} for row in section.rows],
-                "ratios": {name: ratio.value for name, ratio in section.ratios.items()},
-            }
-            for section in sections
-        ],
-    }
-    return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
 def fallen(ratios: Mapping[str, Ratio], floors: Mapping[str, float]) -> list[str]:

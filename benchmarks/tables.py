@@ -44,12 +44,17 @@ def small_study() -> br.CountTable:
 
 def growing_study(individuals: int) -> br.CountTable:
     """The same study with more and more individuals, n = 3–5."""
-    return br.simulate_counts(_RATES, individuals, [3, 4, 5], rng=1)
+    return growing_study_of(individuals, 1)
 
 
-def many_cells() -> br.CountTable:
-    """About 2,000 distinct cells."""
-    return br.simulate_counts(br.Rates(0.4, 0.2, 0.25), 20_000, range(1, 81), rng=1)
+def growing_study_of(individuals: int, seed: int) -> br.CountTable:
+    """One of many such studies."""
+    return br.simulate_counts(_RATES, individuals, [3, 4, 5], rng=seed)
+
+
+def many_cells(individuals: int = 20_000, most: int = 80) -> br.CountTable:
+    """About 2,000 distinct cells, or most² / 2 of them if there are individuals enough."""
+    return br.simulate_counts(br.Rates(0.4, 0.2, 0.25), individuals, range(1, most + 1), rng=1)
 
 
 def ridge() -> br.CountTable:

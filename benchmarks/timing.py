@@ -54,14 +54,14 @@ class Runs:
 
 
 def alternate(
-    functions: dict[str, Callable[[int], Any]], turns: int, *, seconds: float = 60.0
+    functions: dict[str, Callable[[int], Any]], turns: int, *, seconds: float = 60.0, warm_up: bool = True
 ) -> dict[str, Runs]:
     """Call the functions in turn, a, b, a, b, …, so that whatever slows the machine slows them all.
 
-    Each is called once before the clock starts. A function gets the number of its call, as a seed. No turn
-    begins after the given seconds, but everyone gets three.
+    Each is called once before the clock starts, unless that would cost too much (`warm_up`). A function gets
+    the number of its call, as a seed. No turn begins after the given seconds, but everyone gets three.
     """
-    for function in functions.values():
+    for function in functions.values() if warm_up else ():
         function(0)
     calls: dict[str, list[tuple[float, float, Any]]] = {name: [] for name in functions}
     start = time.perf_counter()

@@ -26,6 +26,7 @@ WIDE = {"id": [1, 2], "first": [1, 0], "second": [0, None]}
         ({"n": [3, 4], "s": [1, 4]}, "counted", {"n": "n", "s": "s"}),
         ({"ID": ["x", "y"], "tests": ["3", "4"], "Hits": ["1", "4,0"]}, "counted", {"individual": "ID"}),
         ({"n": [3, 3], "s": [0, 1], "count": [9, 4]}, "cells", {"weight": "count"}),
+        ({"n": [3, 3], "s": [0, 5]}, "counted", {"n": "n", "s": "s"}),
         ({"item": ["i", "i"], "rater": ["r", "q"], "label": ["+", "-"]}, "long", {"result": "label"}),
         ({"patient": [1, 1], "result": [1, 0], "male": [1, 1]}, "long", {"result": "result"}),
         ({"sex": ["f", "f"], "one": [1, 0], "two": [1, 0]}, "wide", {"replicates": ["one", "two"]}),

@@ -498,6 +498,7 @@ def test_the_page_and_its_documentation_load_nothing_from_elsewhere(client: Test
     schema = client.get("/api/openapi.json").json()
     documented = client.get("/api/docs").text
     assert all(path in documented for path in schema["paths"])
+    assert set(re.findall(r'href="#(\w+)"', documented)) <= set(re.findall(r'id="(\w+)"', documented))
 
 
 def test_the_drawing_library_is_kept_by_the_browser(client: TestClient) -> None:

@@ -153,12 +153,14 @@ def _counted(free: Sample, columns: Columns) -> tuple[Columns, list[str]]:
 
 
 def _counts_named(free: Sample) -> bool:
-    """Whether one column is called n and one s, or the like, and s ≤ n in every row."""
+    """Whether one column is called n and one s; or something like it, with s ≤ n in every row."""
     whole = _whole(free)
     n = [name for name in whole if _named(name, "n")]
     s = [name for name in whole if _named(name, "s")]
     if len(n) != 1 or len(s) != 1 or n == s:
         return False
+    if (n[0].casefold(), s[0].casefold()) == ("n", "s"):
+        return True  # nothing else is called that; an s above its n is then a mistake in the data
     pairs = zip(free[n[0]], free[s[0]], strict=True)
     return all(_number(a) >= _number(b) for a, b in pairs if _text(a) and _text(b))
 

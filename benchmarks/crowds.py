@@ -1,0 +1,76 @@
+"""crowd-kit, which aggregates the votes of crowds: its majority vote and its Dawid–Skene model."""
+
+from __future__ import annotations
+
+import warnings
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from benchmarks import engines
+from benchmarks.engines import PANDAS
+from benchmarks.report import Ratio, milliseconds
+from benchmarks.timing import alternate, say
+
+MISSING = "crowd-kit is not installed, so its rows are missing."
+
+
+def installed() -> bool:
+    """Whether the peer is here."""
+    return find_spec("crowdkit") is not None
+
+
+def majority_vote(file: Path) -> tuple[list[dict[str, Any]], dict[str, Ratio], str]:
+    """Its majority vote of a long table of 10⁶ rows, beside our counts, fit and scores; or why not."""
+    if not installed():
+        return [], {}, MISSING
+    say("data, 10⁶ rows: majority vote of crowd-kit")
+    frame = PANDAS.open(file)
+    votes = frame.rename(columns={"individual": "task", "result": "label"}).assign(worker=0)
+    runs = alternate(
+        {
+            "hand": lambda _: len(majority(votes)),
+            "scores": lambda _: len(engines.scored(frame, PANDAS)),
+        },
+        3,
+        seconds=10,
+    )
+    vote, ours = runs["hand"], runs["scores"]
+    row = {
+        "rows": "10⁶",
+        "engine": "crowd-kit's MajorityVote on pandas",
+        "by hand": vote.wall,
+        "scores": ours.wall,
+        "by hand, processor": milliseconds(vote.busy.median),
+    }
+    ratio = Ratio(vote.wall.median / ours.wall.median, 1.0)
+    return [row], {"data, 10⁶ rows, crowd-kit: majority vote to scores": ratio}, ""
+
+
+def majority(votes: Any) -> Any:
+    """The label that most gave, for each task."""
+    from crowdkit.aggregation import MajorityVote
+
+    with _quiet():
+        return MajorityVote().fit_predict(votes)
+
+
+def majority_shares(votes: Any) -> Any:
+    """The share of positive votes for each task."""
+    from crowdkit.aggregation import MajorityVote
+
+    with _quiet():
+        return MajorityVote().fit_predict_proba(votes)
+
+
+def dawid_skene(votes: Any, *, iterations: int = 100) -> Any:
+    """The Dawid–Skene model, fitted by EM."""
+    from crowdkit.aggregation import DawidSkene
+
+    with _quiet():
+        return DawidSkene(n_iter=iterations).fit(votes)
+
+
+def _quiet() -> Any:
+    """Without the peer's warnings of its own dependencies."""
+    return warnings.catch_warnings(action="ignore")
