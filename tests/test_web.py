@@ -131,6 +131,13 @@ def test_decision_table_explain_and_check(client: TestClient) -> None:
     assert [row["measure"] for row in found["rows"]] == list(again.table["measure"])
 
 
+def test_a_study_is_planned(client: TestClient) -> None:
+    answer = client.post("/api/plan", json={"prevalence": 0.2, "prevalence_width": 0.3}).json()
+    assert answer["sentence"]
+    assert {row["reached"] for row in answer["rows"]} <= {"yes", "no", "perhaps"}
+    assert "prevalence_width must" in sentence(client.post("/api/plan", json={"prevalence_width": -1}))
+
+
 def test_prior_from_words(client: TestClient) -> None:
     said = {"rate": "sensitivity", "expect": 0.9, "surprised_below": 0.75}
     answer = client.post("/api/prior", json=said).json()

@@ -299,6 +299,10 @@ def test_accessibility(browser: Any, address: str, scheme: str, width: int) -> N
     page.click("#columns summary")
     page.click("#next summary")
     expect(page.locator("#next-table td").first).to_be_visible()
+    page.click("#plan summary")
+    page.fill("#plan-width", "0.3")
+    page.click("#plan-find")
+    expect(page.locator("#plan-table td").first).to_be_visible(timeout=90_000)
     expect(page.locator("#checks")).not_to_be_empty()
     found = Axe().run(page).response["violations"]
     serious = [one for one in found if one["impact"] in ("serious", "critical")]

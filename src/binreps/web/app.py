@@ -36,6 +36,7 @@ from binreps.web.requests import (
     FitRequest,
     LinesRequest,
     NextRequest,
+    PlanRequest,
     PriorRequest,
     ScoreRequest,
 )
@@ -211,6 +212,11 @@ def _add_json(app: FastAPI, run: Run) -> None:
     async def prior(request: PriorRequest) -> Response:
         """From what people can say of a rate to Beta shapes."""
         return Json(await run(work.believed, request))
+
+    @app.post("/api/plan", tags=["plan"])
+    async def plan(request: PlanRequest) -> Response:
+        """How many individuals and replicates make the interval of the prevalence as narrow as wished."""
+        return Json(await run(work.planned, request))
 
     @app.post("/api/lines", tags=["files"])
     async def lines(request: LinesRequest) -> Response:

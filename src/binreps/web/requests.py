@@ -203,3 +203,15 @@ class PriorRequest(Body):
     count: StrictFloat | None = None
     share: StrictFloat | None = None
     discount: StrictFloat = 1.0
+
+
+class PlanRequest(Body):
+    """A goal for the prevalence, the rates to expect, and what a study costs."""
+
+    prevalence: StrictFloat = Field(0.3, description="What is expected, as the two error rates are.")
+    false_positive: StrictFloat = 0.1
+    false_negative: StrictFloat = 0.1
+    prevalence_width: StrictFloat = Field(0.1, description="How wide its interval may be.")
+    cost_per_individual: StrictFloat = 0.0
+    cost_per_replicate: StrictFloat = 1.0
+    level: StrictFloat = 0.9

@@ -16,10 +16,11 @@ from binreps.counts import CountTable
 from binreps.decide import elicit
 from binreps.decide.checks.run import check
 from binreps.decide.loss import decision_words
+from binreps.decide.plan import plan
 from binreps.decide.stopping import next_replicates
 from binreps.errors import DataError, OptionError
 from binreps.fits.bayes import BayesFit
-from binreps.model import NAMES
+from binreps.model import NAMES, Rates
 from binreps.read.guess import Guess
 from binreps.show.analysis import Analysis, Part, Settings, Source, analyse, analyse_file
 from binreps.show.figures import figures
@@ -36,6 +37,7 @@ from binreps.web.requests import (
     FitRequest,
     LinesRequest,
     NextRequest,
+    PlanRequest,
     PriorRequest,
     ScoreRequest,
 )
@@ -44,6 +46,8 @@ from binreps.web.uploads import check_file, shown_name
 _REMEMBERED = 8  # analyses of each process; one holds 10 to 30 MB
 _ASKED = 100_000  # results that they may be asked for before they are forgotten: each answer is kept in a fit
 _POINTS = 121  # of a curve
+_PLAN_INDIVIDUALS, _PLAN_REPLICATES = (50, 100, 200, 400, 800), (3, 4, 6)
+_PLAN_DATA_SETS = 100
 _asked = 0
 
 Populations = tuple[tuple[str, CountTable], ...]
@@ -277,3 +281,22 @@ def written_summary(request: FileRequest, path: Path | None, title: str) -> dict
     """The summary of an analysis, as `binreps analyse` writes it."""
     with _analysed(request, path, title) as (analysis, _):
         return summary(_public(analysis))
+
+
+def planned(request: PlanRequest) -> dict[str, Any]:
+    """The cheapest study that reaches a goal, from simulations few enough for someone who waits."""
+    limits.check_interval(request.level)
+    result = plan(
+        Rates(request.prevalence, request.false_positive, request.false_negative),
+        rng=1,
+        prevalence_width=request.prevalence_width,
+        individuals=_PLAN_INDIVIDUALS,
+        replicates=_PLAN_REPLICATES,
+        cost_per_individual=request.cost_per_individual,
+        cost_per_replicate=request.cost_per_replicate,
+        level=request.level,
+        data_sets=_PLAN_DATA_SETS,
+        workers=1,
+    )
+    goal, answer = result.summary().splitlines()[:2]
+    return {"sentence": f"{goal}; {answer}", "rows": table_rows(result.table)}

@@ -5,7 +5,7 @@ import { beliefs, choices, costSliders, fail } from "./controls.js";
 import { dataDoor } from "./data.js";
 import { rule } from "./decide.js";
 import { byId, fill, h } from "./dom.js";
-import { showDecisions, showFindings, showFit, showNext, showPeople } from "./view.js";
+import { showDecisions, showFindings, showFit, showNext, showPlan, showPeople } from "./view.js";
 
 const page = { data: null, fit: null, part: 0 };
 
@@ -140,6 +140,27 @@ const figures = latest(400, quietly(async (signal) => {
   if (!signal.aborted) fill("figure-list", drawn);
 }));
 
+async function plan() {
+  const rates = Object.fromEntries(population().rates.map((row) => [row.rate.replace("-", "_"), row.Bayes]));
+  const asked = {
+    prevalence: rates.prevalence,
+    false_positive: rates.false_positive,
+    false_negative: rates.false_negative,
+    prevalence_width: Number(byId("plan-width").value),
+    cost_per_individual: Number(byId("plan-individual").value),
+    cost_per_replicate: Number(byId("plan-replicate").value),
+    level: settings().level,
+  };
+  byId("plan-words").textContent = "Simulating studies …";
+  byId("plan-find").disabled = true;
+  try {
+    showPlan(await ask("/api/plan", asked));
+  } catch (error) {
+    byId("plan-words").textContent = error.message;
+  }
+  byId("plan-find").disabled = false;
+}
+
 let vegaLoaded = null;
 
 // The drawing library is large and only needed here.
@@ -182,6 +203,7 @@ byId("get-report").addEventListener("click", () => download("/api/report", "repo
 byId("get-scores").addEventListener("click", () => download("/api/scores", "scores.csv"));
 byId("get-summary").addEventListener("click", () => download("/api/summary", "summary.json"));
 byId("get-data").addEventListener("click", () => save(door.file(), door.file().name));
+byId("plan-find").addEventListener("click", plan);
 byId("copy-command").addEventListener("click", () => copy("command"));
 byId("copy-python").addEventListener("click", () => copy("python"));
 byId("population").addEventListener("change", (event) => { page.part = Number(event.target.value); redrawFit(); });

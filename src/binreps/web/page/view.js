@@ -108,3 +108,10 @@ export function showNext(answer) {
   const columns = { measure: "individuals to measure", n: "n", s: "s", decision: "answer now", worth: "worth of a replicate" };
   fillTable("next-table", rows, columns, (value, name) => (name === "decision" ? tag(value) : name === "worth" ? chance(value) : value));
 }
+
+export function showPlan(answer) {
+  byId("plan-words").textContent = answer.sentence;
+  const columns = { individuals: "individuals", replicates: "replicates", tests: "tests", cost: "cost", probability: "probability of the goal", reached: "reached" };
+  const there = Object.fromEntries(Object.entries(columns).filter(([name]) => answer.rows.length && name in answer.rows[0]));
+  fillTable("plan-table", answer.rows, there, (value, name) => (name === "probability" ? chance(value) : typeof value === "number" ? count(value) : value));
+}
