@@ -3,13 +3,16 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint bench paper docs clean
+.PHONY: demo test fuzz lint bench paper docs clean
 
 demo: $(VENV)/installed  ## analyse the bundled example, and write the report to demo/
 	$(BIN)/binreps analyse --out demo
 
 test: $(VENV)/developed  ## all tests and doctests
 	$(BIN)/pytest --numprocesses auto --dist loadfile
+
+fuzz: $(VENV)/developed  ## random and damaged inputs for every entry point: 100,000, or ARGS="--inputs N"
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fuzz $(ARGS)
 
 lint: $(VENV)/developed  ## style and types
 	$(BIN)/ruff check .

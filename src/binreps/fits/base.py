@@ -110,10 +110,15 @@ def integrable(prior: Prior | None) -> Prior:
     """
     chosen = prior or Prior()
     for name, shapes in zip(NAMES, chosen, strict=True):
-        if not all(_LEAST_SHAPE <= shape <= _MOST_SHAPE for shape in shapes):
-            rule = f"shapes from {_LEAST_SHAPE} to {_MOST_SHAPE:,} to be integrated"
-            raise OptionError(f"the prior of {name} must have {rule}, got {shapes}")
+        check_integrable(name, shapes)
     return chosen
+
+
+def check_integrable(name: str, shapes: tuple[float, float]) -> None:
+    """Refuse the shapes of a Beta prior that floats cannot integrate."""
+    if not all(_LEAST_SHAPE <= shape <= _MOST_SHAPE for shape in shapes):
+        rule = f"shapes from {_LEAST_SHAPE} to {_MOST_SHAPE:,} to be integrated"
+        raise OptionError(f"the prior of {name} must have {rule}, got {shapes}")
 
 
 def refuse_empty(counts: CountTable, method: str) -> None:

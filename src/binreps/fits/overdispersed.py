@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from binreps.counts import CountTable
 from binreps.errors import OptionError
-from binreps.fits.base import fit_title, integrable, rates_rows
+from binreps.fits.base import check_integrable, fit_title, integrable, rates_rows
 from binreps.fits.exact.correlated import CorrelatedPosterior, log_correlated
 from binreps.fits.exact.grid import Grid, Marginal
 from binreps.model import NAMES, Float, Prior, Rates, checked_pairs
@@ -286,6 +286,7 @@ def _shapes(pair: Any) -> tuple[float, float]:
         raise OptionError(f"intraclass must be a pair of shapes (a, b), got {pair!r}") from None
     if not (0 < a < np.inf and 0 < b < np.inf):
         raise OptionError(f"intraclass must have finite shapes > 0, got {(a, b)}")
+    check_integrable("the intra-class correlation", (a, b))
     return a, b
 
 

@@ -172,7 +172,7 @@ def _stretched_rule(density: Density, axis: int, inside: Interval, size: int) ->
         rule = jacobi_rule(size, power * (a + 1) - 1, power * (b + 1) - 1)
         low, high = rule.nodes**power, (1 - rule.nodes) ** power
         unit, weights = low / (low + high), np.log(rule.weights) + scale - (a + b + 2) * np.log(low + high)
-    x = np.maximum(inside.lower + inside.length * unit, np.finfo(float).tiny)  # a power may underflow to 0
+    x = inside.lower + inside.length * unit
     return x, weights + density.log_prior_rest(axis, x, inside)
 
 
