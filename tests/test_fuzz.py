@@ -194,6 +194,7 @@ def test_other_values_that_crashed_are_refused_or_taken() -> None:
     refused(lambda: br.Settings(method=[]), "method must be one of")  # type: ignore[arg-type]
     refused(lambda: br.Rates(10**400, 0.1, 0.1), "prevalence must be")
     refused(lambda: br.Prior((10**400, 1)), "the prior of prevalence must be")
+    refused(lambda: br.fit_map(COUNTS, br.Prior((1e277, 2))), "the prior of prevalence", "at most 2^53")
     refused(lambda: br.fit_overdispersed(COUNTS, intraclass=(10**400, 1)), "intraclass must be")
     assert br.CountTable(np.array([np.float16(3)], object), [2]) == br.CountTable([3], [2])
     refused(lambda: br.elicit.between([], 0.1, 0.2), "rate must be one of")  # type: ignore[arg-type]

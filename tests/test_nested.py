@@ -10,7 +10,7 @@ import pytest
 from scipy.special import expit, logit
 from scipy.stats import kstest
 
-from binreps import CountTable, Prior
+from binreps import CountTable, Prior, fit_bayes
 from binreps.fits.exact.density import AXES, Density
 from binreps.fits.exact.nested import ORDERS, Lines, NestedGrid, Support, integrate_nested
 from binreps.fits.exact.posterior import BoxPosterior, NestedPosterior
@@ -200,3 +200,8 @@ def test_a_nested_posterior_offers_what_a_box_offers() -> None:
     draws = nested.draws(500, np.random.default_rng(1))
     for axis in AXES:
         assert kstest(box.marginal(axis).cumulative(draws[axis]), "uniform").pvalue > 0.001
+
+
+def test_two_modes_whose_cuts_coincide_leave_no_empty_panel() -> None:
+    fit = fit_bayes(CountTable([0, 1, 10, 100], [0, 0, 10, 56], [11, 1, 1, 17]))
+    assert np.all(np.isfinite([*fit.rates, *fit.sd, fit.log_evidence]))

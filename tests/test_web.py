@@ -299,7 +299,7 @@ def test_the_clients_name_is_only_shown() -> None:
             {"cells": CELLS, "prior": {"prevalence": [0, 1]}},
             "the prior of prevalence must have finite shapes",
         ),
-        ({"cells": CELLS, "prior": {"prevalence": [1, 1e7]}}, "shapes from 0.01 to 1,000,000 on the page"),
+        ({"cells": CELLS, "prior": {"prevalence": [1, 1e7]}}, "shapes from 0.05 to 1,000,000 on the page"),
         ({"cells": CELLS, "replicates": 51}, "replicates must be at most 50 on the page, got 51"),
         ({"cells": CELLS, "surprise": 1}, "surprise: extra inputs are not permitted"),
         ({"cells": {"n": [10**7], "s": [1]}}, "at most 1,000,000 replicates of one individual"),

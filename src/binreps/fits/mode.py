@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, logit, xlog1py, xlogy
 
 from binreps.counts import UNKNOWN, CountTable
-from binreps.errors import BinrepsWarning, FitError
+from binreps.errors import BinrepsWarning, FitError, OptionError
 from binreps.fits.base import PointFit, fit_title, plug_in_rates, rates_rows, refuse_empty, rests_on_prior
 from binreps.model import NAMES, Float, Prior, Rates, log_class_likelihoods, score_at
 from binreps.options import check_tol, check_whole
@@ -31,6 +31,7 @@ MAP_PRIOR = Prior(prevalence=(1, 1))
 Mask = NDArray[np.bool_]
 _UPPER = np.array([1.0, 0.5, 0.5])  # θ ≤ 1, p ≤ ½, q ≤ ½
 _ALL = np.ones(3, bool)
+_MOST_SHAPE = 2.0**53  # as many individuals as a count table takes; far above, squares overflow
 _SCAN_STEPS = 5
 _NEWTON_STEPS = 3
 _SCAN_STARTS = 8
@@ -162,6 +163,9 @@ def map_objective(counts: CountTable, prior: Prior) -> Objective:
     """The objective of the posterior mode, if there is one."""
     refuse_empty(counts, MapFit.method)
     refuse_small_shapes(prior)
+    for name, shapes in zip(NAMES, prior, strict=True):
+        if max(shapes) > _MOST_SHAPE:
+            raise OptionError(f"the prior of {name} must have shapes of at most 2^53, got {shapes}")
     return Objective(counts, prior)
 
 
@@ -173,7 +177,7 @@ def refuse_small_shapes(prior: Prior) -> None:
         if shape < 1:
             raise FitError(
                 f"a posterior mode needs prior shapes ≥ 1 (below, the density is infinite at the edge "
-                f"for any data), got {shape} for {name}; fit_bayes takes any shape"
+                f"for any data), got {shape} for {name}; fit_bayes takes them from 0.05"
             )
 
 

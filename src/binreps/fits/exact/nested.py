@@ -102,7 +102,7 @@ class Support:
         if spread.size > 1:
             middle = logit(np.clip(self.modes[axis], _TINY, _ALMOST_ONE))
             cuts = expit(np.concatenate([middle - 8 * spread, middle + 8 * spread]))
-            ends[1:1] = sorted(cut for cut in cuts.tolist() if ends[0] < cut < ends[1])
+            ends[1:1] = sorted({cut for cut in cuts.tolist() if ends[0] < cut < ends[1]})  # none twice
         return [self.density.interval(axis, *pair) for pair in pairwise(ends)]
 
     def second(self, axis: int, x: Float, second: int) -> tuple[Float, Lines]:
