@@ -15,7 +15,7 @@ from binreps.cli.render import grid
 from binreps.cli.score import saved_loss
 from binreps.decide import elicit
 from binreps.decide.plan import plan
-from binreps.decide.stopping import next_replicates, stopping_table
+from binreps.decide.stopping import NextReplicates, StoppingTable, next_replicates, stopping_table
 from binreps.errors import OptionError
 from binreps.fits.populations import PopulationsFit
 from binreps.model import Rates
@@ -66,15 +66,7 @@ def next_command(
         raise OptionError("next takes a fit of one population; analyse that population on its own")
     costs: dict[str, Any] = {"cost_per_replicate": cost_per_replicate}
     if data:
-        columns = opt.make_columns(
-            individual=individual,
-            result=result,
-            replicate=replicate,
-            n=n,
-            s=s,
-            positive=positive,
-            negative=negative,
-        )
+        columns = opt.make_columns(locals())
         if out is None:
             raise OptionError("--out must name the file for the individuals")
         _write_individuals(data, out, fit, columns, {"loss": loss, "budget": budget, "new": new, **costs})
@@ -91,15 +83,19 @@ def next_command(
         content = {"rule": table_rows(rule.table), "measure_again": table_rows(again.table)}
         print(json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1))
         return
-    print(
-        "The next individual: measure, or answer?", rule, "", "In the data: whom to measure again?", sep="\n"
-    )
+    _print_advice(rule, again)
+    if out is not None:
+        print(f"Written to {out}")
+
+
+def _print_advice(rule: StoppingTable, again: NextReplicates) -> None:
+    """The rule for the next individual, and whom of the data to measure again."""
+    print("The next individual: measure, or answer?", rule, sep="\n")
+    print("\nIn the data: whom to measure again?")
     rows = sorted((row for row in again.table if row["rank"]), key=lambda row: row["rank"])
     shown = ("rank", "n", "s", "individuals", "probability", "decision", "worth", "measure")
     Console().print(grid(Table({name: [row[name] for row in rows] for name in shown})))
     print(again.table.note)
-    if out is not None:
-        print(f"Written to {out}")
 
 
 def _write_individuals(data: list[str], out: Path, fit: Any, columns: Any, how: dict[str, Any]) -> None:

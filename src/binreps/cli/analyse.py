@@ -62,17 +62,7 @@ def analyse_command(
 
     Example: `binreps analyse tests.csv --individual patient --result test --out results`
     """
-    columns = opt.make_columns(
-        individual=individual,
-        result=result,
-        replicate=replicate,
-        n=n,
-        s=s,
-        weight=weight,
-        known=known,
-        positive=positive,
-        negative=negative,
-    )
+    columns = opt.make_columns(locals())
     prior = opt.make_prior(prior_prevalence, prior_false_positive, prior_false_negative)
     loss = opt.make_loss(cost_false_positive, cost_false_negative, cost_inconclusive)
     settings = opt.make_settings(method, prior, loss, level, up_to)

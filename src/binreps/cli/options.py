@@ -71,13 +71,17 @@ Out = Annotated[Path | None, _choice("--out", "Folder for the report, scores, de
 Seed = Annotated[int, _choice("--seed", "Seed of the random numbers.")]
 
 
-def make_columns(**named: Any) -> Any:
-    """The columns that were named, as keywords of `count_table`."""
-    individual, replicates = named.pop("individual"), named.pop("replicate")
-    if individual and len(individual) == 1:
-        (individual,) = individual
-    columns = {"individual": individual, "replicates": replicates, **named}
-    return {name: value for name, value in columns.items() if value not in (None, [])}
+_PARTS = ("individual", "result", "replicate", "n", "s", "weight", "known", "positive", "negative")
+
+
+def make_columns(given: dict[str, Any]) -> Any:
+    """The columns among the arguments of a command, as keywords of `count_table`."""
+    columns = {name: given[name] for name in _PARTS if given.get(name) not in (None, [])}
+    if len(columns.get("individual", ())) == 1:
+        (columns["individual"],) = columns["individual"]
+    if "replicate" in columns:
+        columns["replicates"] = columns.pop("replicate")
+    return columns
 
 
 def make_prior(prevalence: str, false_positive: str, false_negative: str) -> Prior:

@@ -55,9 +55,9 @@ def _part_blocks(part: Part, analysis: Analysis) -> Iterator[RenderableType]:
     yield _indented(_decisions(part))
     yield _indented(Text(str(analysis.settings.loss), style="dim"))
     yield _indented(Text(f"In short: {words['next']}."))
-    if part.judged:
+    if part.judgement is not None:
         yield _title(f"Judged by column {analysis.source.truth!r}{where}")
-        yield _indented(_judged(part))
+        yield _indented(grid(part.judgement))
 
 
 def _findings(findings: Findings) -> RenderableType:
@@ -169,12 +169,3 @@ def _span(numbers: Iterable[int]) -> str:
     if not values:
         return "–"
     return str(values[0]) if len(values) == 1 else f"{values[0]}–{values[-1]}"
-
-
-def _judged(part: Part) -> RenderableType:
-    """All methods against the truth."""
-    measures = ("sensitivity", "specificity", "share_inconclusive", "total_risk", "brier")
-    columns: dict[str, list[Any]] = {"method": [METHODS[method] for method in part.judged]}
-    for name in measures:
-        columns[name] = [getattr(result, name) for result in part.judged.values()]
-    return grid(Table(columns))

@@ -39,16 +39,7 @@ def score_command(
 
     Example: `binreps score new.parquet --model results/summary.json --out scored.parquet`
     """
-    columns = opt.make_columns(
-        individual=individual,
-        result=result,
-        replicate=replicate,
-        n=n,
-        s=s,
-        weight=weight,
-        positive=positive,
-        negative=negative,
-    )
+    columns = opt.make_columns(locals())
     fit, saved = load_fit(model), read_json(model)
     population = population or _saved(saved, "input", "population")
     guess = guess_columns(peek(data), columns, filter(None, [population]))

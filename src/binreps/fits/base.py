@@ -42,8 +42,24 @@ class Fit(Protocol):
         """The estimates as a table."""
 
 
+class PrintsItsSummary:
+    """What a fit shows of itself, in a terminal and in a notebook."""
+
+    def summary(self) -> Table:
+        """The estimates as a table."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        return str(self.summary())
+
+    __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        return self.summary()._repr_html_()
+
+
 @dataclass(frozen=True, repr=False)
-class PointFit:
+class PointFit(PrintsItsSummary):
     """A fit that is three numbers; scores and predictions are the likelihood score at them."""
 
     method: ClassVar[str]
@@ -61,14 +77,6 @@ class PointFit:
     def summary(self) -> Table:
         """The estimates: prevalence, error rates, sensitivity and specificity."""
         return Table(rates_rows(estimate=self.rates), title=fit_title(self.method, self.counts))
-
-    def __str__(self) -> str:
-        return str(self.summary())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.summary()._repr_html_()
 
 
 def fit_title(method: str, counts: CountTable) -> str:

@@ -13,7 +13,7 @@ from scipy.special import expit, logit
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import OptionError
-from binreps.fits.base import fit_title, integrable, rates_rows
+from binreps.fits.base import PrintsItsSummary, fit_title, integrable, rates_rows
 from binreps.fits.exact.gauss import Series
 from binreps.fits.exact.grid import Grid, Marginal, Pairs, find_root, theta_summed_out
 from binreps.fits.exact.law import Law
@@ -32,7 +32,7 @@ _INTERVAL_TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True, repr=False)
-class BayesFit:
+class BayesFit(PrintsItsSummary):
     """The exact posterior of prevalence and error rates; made by `fit_bayes`.
 
     Two fits of equal counts and priors are equal; a fit is pickled as its counts and prior, and fitted again.
@@ -186,14 +186,6 @@ class BayesFit:
             f"{level:.0%} credible intervals; numerical error below {self.error:.0e} of a standard deviation"
         )
         return Table(columns, title=fit_title(self.method, self.counts), note=note)
-
-    def __str__(self) -> str:
-        return str(self.summary())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.summary()._repr_html_()
 
     # Inside ----------------------------------------------------------------------------------------
 

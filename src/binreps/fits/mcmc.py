@@ -18,14 +18,14 @@ from scipy.special import expit, logsumexp
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import FitError, OptionError
-from binreps.fits.base import fit_title, rates_rows
+from binreps.fits.base import PrintsItsSummary, fit_title, rates_rows
 from binreps.model import NAMES, Float, Prior, Rates, checked_pairs, score_at
 from binreps.options import check_level, check_whole, generator
 from binreps.table import Table
 
 
 @dataclass(frozen=True, repr=False)
-class McmcFit:
+class McmcFit(PrintsItsSummary):
     """Draws from the posterior of prevalence and error rates, and what follows; made by `fit_mcmc`.
 
     Every number is an average over the draws, with a Monte Carlo standard error. The evidence, the densities
@@ -197,14 +197,6 @@ class McmcFit:
             f"{self.divergences:,} divergences in {self.diverging.size:,} draws"
         )
         return Table(columns, title=fit_title(self.method, self.counts), note=note)
-
-    def __str__(self) -> str:
-        return str(self.summary())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.summary()._repr_html_()
 
 
 def fit_mcmc(

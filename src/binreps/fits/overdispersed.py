@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from binreps.counts import CountTable
 from binreps.errors import OptionError
-from binreps.fits.base import check_integrable, fit_title, integrable, rates_rows
+from binreps.fits.base import PrintsItsSummary, check_integrable, fit_title, integrable, rates_rows
 from binreps.fits.exact.correlated import CorrelatedPosterior, log_correlated
 from binreps.fits.exact.grid import Grid, Marginal
 from binreps.model import NAMES, Float, Prior, Rates, checked_pairs
@@ -25,7 +25,7 @@ _SLOW = 5.0  # grids of similar size may both be off by more than they differ
 
 
 @dataclass(frozen=True, repr=False)
-class OverdispersedFit:
+class OverdispersedFit(PrintsItsSummary):
     """The posterior of prevalence, error rates and intra-class correlation; made by `fit_overdispersed`.
 
     Two fits of equal counts and priors are equal; a fit is pickled as these, and fitted again.
@@ -155,14 +155,6 @@ class OverdispersedFit:
         note = f"intra-class correlation {spread}\n{level:.0%} credible intervals; "
         note += f"numerical error below {self.error:.0e} of a standard deviation"
         return Table(columns, title=fit_title(self.method, self.counts), note=note)
-
-    def __str__(self) -> str:
-        return str(self.summary())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.summary()._repr_html_()
 
     # Inside ----------------------------------------------------------------------------------------
 

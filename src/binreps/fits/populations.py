@@ -13,7 +13,7 @@ import numpy as np
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, OptionError
-from binreps.fits.base import fit_title, integrable
+from binreps.fits.base import PrintsItsSummary, fit_title, integrable
 from binreps.fits.bayes import BayesFit, expected_score
 from binreps.fits.exact.grid import Marginal
 from binreps.fits.exact.posterior import TOLERANCE
@@ -64,7 +64,7 @@ class PopulationFit(BayesFit):
 
 
 @dataclass(frozen=True, repr=False)
-class PopulationsFit:
+class PopulationsFit(PrintsItsSummary):
     """The exact posterior of a prevalence per population and shared error rates; made by `fit_populations`.
 
     `result[name]` is the posterior of one population, with everything that `fit_bayes` gives: scores,
@@ -203,14 +203,6 @@ class PopulationsFit:
         everyone = sum(self._tables.values(), CountTable([], []))
         title = fit_title(f"{self.method}, {len(self)} population{'s' * (len(self) > 1)}", everyone)
         return Table(columns, title=title, note="\n".join(filter(None, [note, sentence])))
-
-    def __str__(self) -> str:
-        return str(self.summary())
-
-    __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        return self.summary()._repr_html_()
 
 
 def fit_populations(populations: Mapping[Any, CountTable], prior: Prior | None = None) -> PopulationsFit:

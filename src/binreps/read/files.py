@@ -245,6 +245,15 @@ def sql_literal(value: object) -> str:
     return "NULL" if value is None else "'" + str(value).replace("'", "''") + "'"
 
 
+def beside(relation: Any, columns: dict[str, list[Any]], kinds: dict[str, str]) -> Any:
+    """A small table on the user's own connection, which only a relation made from theirs is sure to use."""
+    parts = []
+    for name, values in columns.items():
+        literals = ", ".join(sql_literal(value) for value in values)
+        parts.append(f"unnest([{literals}]::{kinds[name]}[]) AS {quoted(name)}")
+    return relation.limit(0).aggregate("count(*) AS one").project(", ".join(parts))
+
+
 def _read_alike(
     connection: duckdb.DuckDBPyConnection, files: Sequence[Path], dialect: _Dialect
 ) -> duckdb.DuckDBPyRelation:

@@ -109,6 +109,16 @@ class Part:
             totals[word] = totals.get(word, 0) + weight
         return totals
 
+    @property
+    def judgement(self) -> Table | None:
+        """All methods against the truth, if there is one."""
+        if not self.judged:
+            return None
+        columns: dict[str, list[Any]] = {"method": [METHODS[method] for method in self.judged]}
+        for name in ("sensitivity", "specificity", "share_inconclusive", "total_risk", "brier"):
+            columns[name] = [getattr(result, name) for result in self.judged.values()]
+        return Table(columns)
+
     def rates(self, level: float) -> Table:
         """The rates by all methods side by side, and the interval of the one that has one."""
         columns = {METHODS[method]: fit.rates for method, fit in self.fits.items()}

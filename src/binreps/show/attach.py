@@ -22,7 +22,7 @@ from binreps.errors import DataError, OptionError
 from binreps.fits.base import Fit
 from binreps.fits.populations import PopulationsFit
 from binreps.options import check_level
-from binreps.read.files import PathLike, check_target, find_files, open_files, quoted, sql_literal, write_file
+from binreps.read.files import PathLike, beside, check_target, find_files, open_files, quoted, write_file
 from binreps.read.groups import group_names
 from binreps.read.tally import (
     ORDER,
@@ -46,6 +46,7 @@ from binreps.read.tally import (
 ADDED = ("n", "s", "score", "lower", "upper", "decision")
 """The columns that `attach` adds, in this order."""
 
+_SQL = {nw.Int64: "BIGINT", nw.Float64: "DOUBLE", nw.String: "VARCHAR"}
 _KEY, _POPULATION = "__binreps_key", "__binreps_population"
 _LARGEST_N = 2**31  # above, the key would not fit into 64 bits
 
@@ -350,7 +351,7 @@ def _lookup(original: Frame, scores: dict[str, list[Any]], added: dict[str, str]
     if isinstance(original, nw.DataFrame):
         return _small_table(columns, types, engine)
     if engine.is_duckdb():
-        return nw.from_native(_duckdb_table(native, columns, types))
+        return nw.from_native(beside(native, columns, {name: _SQL[types[name]] for name in columns}))
     if engine.is_pyspark() or engine.is_pyspark_connect():
         return nw.from_native(_spark_table(native.sparkSession, columns, types))
     if engine.is_polars():
@@ -363,17 +364,6 @@ def _small_table(columns: dict[str, list[Any]], types: dict[str, Any], backend: 
     return nw.from_dict(
         {name: nw.new_series(name, values, types[name], backend=backend) for name, values in columns.items()}
     )
-
-
-def _duckdb_table(relation: Any, columns: dict[str, list[Any]], types: dict[str, Any]) -> Any:
-    """A table on the user's own connection, which only a relation made from theirs is sure to use."""
-    sql = {nw.Int64: "BIGINT", nw.Float64: "DOUBLE", nw.String: "VARCHAR"}
-    parts = []
-    for name, values in columns.items():
-        literals = ", ".join(sql_literal(value) for value in values)
-        parts.append(f"unnest([{literals}]::{sql[types[name]]}[]) AS {quoted(name)}")
-    one_row = relation.limit(0).aggregate("count(*) AS one")
-    return one_row.project(", ".join(parts))
 
 
 def _spark_table(session: Any, columns: dict[str, list[Any]], types: dict[str, Any]) -> Any:

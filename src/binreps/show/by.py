@@ -13,7 +13,7 @@ import narwhals.stable.v2 as nw
 from binreps.errors import DataError
 from binreps.fits.batch import COLUMNS, Method, Progress, fit_many
 from binreps.model import Prior
-from binreps.read.files import quoted, sql_literal
+from binreps.read.files import beside
 from binreps.read.groups import Groups, group_names, grouped_counts
 from binreps.read.tally import Columns, Frame, Roles, open_frame, prepare, warn_of_rater
 
@@ -128,15 +128,13 @@ def _like(original: Frame, answer: Any, groups: int) -> Any:
 
 
 def _duckdb_table(relation: Any, answer: Any, groups: int) -> Any:
-    """A table on the user's own connection, which only a relation made from theirs is sure to use."""
+    """The answer on the user's own connection; groups keep their types."""
     sql = {nw.Int64: "BIGINT", nw.Float64: "DOUBLE", nw.String: "VARCHAR", nw.Boolean: "BOOLEAN"}
     own = {name: str(kind) for name, kind in zip(relation.columns, relation.types, strict=True)}
-    parts = []
-    for i, (name, dtype) in enumerate(answer.schema.items()):
-        kind = own[name] if i < groups else sql[type(dtype)]
-        literals = ", ".join(sql_literal(value) for value in answer[name].to_list())
-        parts.append(f"unnest([{literals}]::{kind}[]) AS {quoted(name)}")
-    return relation.limit(0).aggregate("count(*) AS one").project(", ".join(parts))
+    names = answer.columns
+    kinds = {name: own[name] for name in names[:groups]}
+    kinds |= {name: sql[type(answer.schema[name])] for name in names[groups:]}
+    return beside(relation, {name: answer[name].to_list() for name in names}, kinds)
 
 
 def _spark_table(native: Any, answer: Any, groups: int) -> Any:

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from binreps._version import __version__
-from binreps.show.analysis import METHODS, Analysis, Part
+from binreps.show.analysis import Analysis, Part
 from binreps.show.figures import Figure, figures
 from binreps.show.theme import DECISION_COLOURS, DECISION_TEXT, FONT, to_svg
 from binreps.show.wording import (
@@ -28,7 +28,6 @@ LISTED = 10_000
 """Individuals up to which the page lists them; beyond, it points to the file of scores."""
 
 _LATTICE = 12  # replicates up to which the decision table is as wide as a page
-_MEASURES = ("sensitivity", "specificity", "share_inconclusive", "total_risk", "mean_risk", "brier")
 
 
 def report(analysis: Analysis, individuals: Table | None = None, scores_file: str = "") -> str:
@@ -90,7 +89,7 @@ def _part(part: Part, analysis: Analysis) -> dict[str, Any]:
         "rates": part.rates(analysis.settings.level),
         "answers": _answers(part.answers),
         "lattice": _lattice(part.decisions),
-        "judged": _judged(part),
+        "judged": part.judgement,
     }
 
 
@@ -113,16 +112,6 @@ def _chance(probability: float | None) -> str:
     if 0 < probability < 5e-4:
         return "<0.001"
     return ">0.999" if 0.9995 < probability < 1 else f"{probability:.3f}"
-
-
-def _judged(part: Part) -> Table | None:
-    """All methods against the truth."""
-    if not part.judged:
-        return None
-    columns: dict[str, list[Any]] = {"method": [METHODS[method] for method in part.judged]}
-    for name in _MEASURES:
-        columns[name.replace("_", " ")] = [getattr(result, name) for result in part.judged.values()]
-    return Table(columns)
 
 
 def _svg(figure: Figure, number: int) -> Any:
