@@ -13,7 +13,7 @@ import pytest
 from scipy.special import betainc
 from scipy.stats import kstest
 
-from binreps import CountTable, DataError, OptionError, Prior
+from binreps import CountTable, DataError, FitError, OptionError, Prior
 from binreps.fits.bayes import BayesFit, fit_bayes
 from binreps.model import NAMES
 from oracles import ExactPosterior, expected_score, golden, prediction_quantile, score_quantile
@@ -283,6 +283,15 @@ def test_intervals_of_scores_on_a_nest() -> None:
     assert np.all(fit.score([0, 2, 2, 2], [0, 0, 1, 2]) < upper)
     assert lower[0] == pytest.approx(fit.quantile(0.05).prevalence, abs=1e-7)
     assert upper[0] == pytest.approx(fit.quantile(0.95).prevalence, abs=1e-7)
+
+
+def test_a_rate_that_floats_cannot_resolve_is_refused() -> None:
+    """10¹³ replicates of individuals known to be positive, all negative: q is ½ to twelve digits."""
+    counts = CountTable([10**6, 3], [0, 1], [10**7, 5], known=[1, None])
+    with pytest.raises(
+        FitError, match=r"false_negative must be uncertain .* between 0\.49999999999\d* and 0\.5$"
+    ):
+        fit_bayes(counts)
 
 
 # --- intervals of rates ---------------------------------------------------------------------------------

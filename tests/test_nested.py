@@ -12,7 +12,7 @@ from scipy.stats import kstest
 
 from binreps import CountTable, Prior, fit_bayes
 from binreps.fits.exact.density import AXES, Density
-from binreps.fits.exact.nested import ORDERS, Lines, NestedGrid, Support, integrate_nested
+from binreps.fits.exact.nested import ORDERS, Lines, NestedGrid, Support, find_panels, integrate_nested
 from binreps.fits.exact.posterior import BoxPosterior, NestedPosterior
 from binreps.fits.exact.profile import profile
 from binreps.fits.exact.tensor import find_peak, integrate_box, lifted_objective
@@ -58,6 +58,34 @@ def test_every_order_of_the_nest_is_the_closed_form(counts: CountTable, prior: P
     assert np.abs(grid.sd / exact.sds - 1).max() < 1e-9
     assert grid.log_evidence == pytest.approx(exact.log_evidence, rel=1e-12)
     np.testing.assert_allclose(grid.covariance, exact.covariance, rtol=1e-7, atol=1e-9)
+
+
+def test_a_peak_beside_a_plateau_is_found_in_every_order() -> None:
+    """Each of two tests like a coin may be the one that nobody has: p and q are close to ½, or else free.
+
+    The peak is 10⁻³ wide, and θ matters from 10⁻⁷ on; two orders of the nest share no line.
+    """
+    counts = CountTable([2, 3, 12], [1, 0, 12], [10**7, 289, 1])
+    where = support(counts, Prior(false_positive=(2, 2), false_negative=(2, 2)))
+    outside_theta, outside_p, outside_q = (find_panels(where, axis) for axis in AXES)
+    assert outside_theta.distance(outside_p) < 1e-7
+    assert outside_theta.distance(outside_q) < 1e-7
+
+
+def test_lines_that_reach_an_end_have_few_other_ends_and_none_is_shortened() -> None:
+    number, ends = np.arange(300), np.sort(np.random.default_rng(1).random((2, 300)), axis=0)
+    lines = Lines(0, np.where(number < 100, 0.0, ends[0]), np.where(number > 200, 1.0, ends[1]))
+    few = lines.with_few_ends()
+    assert np.all(few.lower <= lines.lower)
+    assert np.all(few.upper >= lines.upper)
+    assert np.all((few.lower == 0) == (lines.lower == 0))
+    assert np.all((few.upper == 1) == (lines.upper == 1))
+    sorts = list(few.alike(support(SMALL).density))
+    assert np.all(np.sum([same for same, _ in sorts], axis=0) == 1)
+    assert 3 < len(sorts) < 120  # of 200 lines that reach an end
+    for same, interval in sorts:
+        assert np.all(interval.lower == few.lower[same])
+        assert np.all(interval.upper == few.upper[same])
 
 
 @pytest.mark.parametrize(("counts", "prior"), CASES)

@@ -252,7 +252,7 @@ class BayesFit(PrintsItsSummary):
     ) -> tuple[float, float]:
         """A value computed on lines of θ, more and more of them until it settles; and its error.
 
-        A nest is not refined: there the error is the one given.
+        Where there are no more lines, the error is the one given.
         """
         value = function(self.posterior.theta_lines())
         for detail in _DETAILS[1:]:
@@ -333,7 +333,7 @@ class BayesFit(PrintsItsSummary):
         return result
 
     def _laws(self) -> Iterator[Law]:
-        """The laws of scores on more and more lines, made when first asked for and kept; none on a nest."""
+        """The laws of scores on more and more lines, made when first asked for and kept."""
         for detail in _DETAILS[1:]:
             if lines := self.posterior.theta_lines(detail, _LEAST):
                 yield self._remembered(("law", detail), partial(Law, lines))

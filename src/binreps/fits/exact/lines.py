@@ -14,6 +14,7 @@ from binreps.model import Float
 
 _NEGLIGIBLE = 1e-11  # of all mass, at one node
 _NO_LINE = 1e-12  # of all mass, on one line
+_ONE_THREAD = 250_000  # multiplications
 _TAIL = 2e-7  # of all mass, beyond the end of all lines
 
 
@@ -128,8 +129,13 @@ def _waves_of_lines(step: float, numbers: Any, logits: Float, both: list[Float])
 
 
 def _product(waves: Any, real: Float) -> Any:
-    """A complex matrix times a real one: two products of real matrices."""
+    """A complex matrix times a real one, in products so small that BLAS starts no threads for them.
+
+    Threads gain nothing here, and wait for each other on a busy machine.
+    """
+    both = np.concatenate([waves.real, waves.imag])
     result = np.empty((len(waves), real.shape[1]), dtype=complex)
-    result.real = np.ascontiguousarray(waves.real) @ real
-    result.imag = np.ascontiguousarray(waves.imag) @ real
+    size = max(1, _ONE_THREAD // both.size)
+    for some in (slice(start, start + size) for start in range(0, real.shape[1], size)):
+        result.real[:, some], result.imag[:, some] = np.split(both @ real[:, some], 2)
     return result

@@ -7,22 +7,22 @@ A ridge, however thin, is followed; two modes, however far apart, get panels of 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logit, logsumexp
 
+from binreps.errors import FitError
 from binreps.fits.exact.density import END, Density
 from binreps.fits.exact.gauss import Interval, jacobi_rule, series_tail
 from binreps.fits.exact.grid import Grid, Marginal
 from binreps.fits.exact.profile import profile
 from binreps.fits.exact.tensor import CUT, lifted_objective, snapped
 from binreps.fits.mode import Objective, climb, scan
-from binreps.model import Float
+from binreps.model import NAMES, Float
 
 ORDERS = {0: (0, 2, 1), 1: (1, 2, 0), 2: (2, 1, 0)}
 """For each outer axis the order of the nest; θ innermost where it can be: given p and q it has one mode."""
@@ -30,8 +30,12 @@ ORDERS = {0: (0, 2, 1), 1: (1, 2, 0), 2: (2, 1, 0)}
 _LOOKS = 6  # points on either side of a line's middle while its ends are looked for
 _SIZES = (24, 32, 32)  # nodes per panel, per piece, per inner line
 _TAIL = 1e-9  # a series has died out when its last terms are this small
-_HALVINGS = 14  # of a panel or a piece at the most
+_NOISE = 1e-6  # rounding may leave this much where a rate is known to nine digits or more
+_HALVINGS = 40  # of a panel or a piece at the most
 _MOST_WORK = 60_000_000  # nodes × cells at which refinement stops
+_NARROW = 0.2  # of a support: a peak that many nodes might miss
+_CLOSE = 0.1  # of a peak's width: too near to an end of the support for a cut
+_FEWEST_FLOATS = 2.0**16  # in a support
 _TINY, _ALMOST_ONE = 1e-290, 1 - 2.0**-52
 
 
@@ -54,7 +58,28 @@ class Lines(NamedTuple):
             weights[same] += density.log_prior_rest(self.axis, x, kind)
         return nodes, weights
 
-    def kinds(self, density: Density) -> list[tuple[Float, Interval]]:
+    def with_few_ends(self) -> Lines:
+        """Lines that reach 0 or 1 with their other end moved out a little, so that many have it in common."""
+        with np.errstate(divide="ignore"):
+            lower, upper = np.floor(8 * logit(self.lower)) / 8, np.ceil(8 * logit(self.upper)) / 8
+        return Lines(
+            self.axis,
+            np.where(self.upper == 1, expit(lower), self.lower),
+            np.where(self.lower == 0, expit(upper), self.upper),
+        )
+
+    def alike(self, density: Density) -> Iterator[tuple[NDArray[np.bool_], Interval]]:
+        """The lines that reach 0 or 1 sorted by their ends, each sort with its interval; then the others."""
+        for same, like in self.kinds(density):
+            lower, upper = self.lower[same], self.upper[same]
+            if lower[0] > 0 and upper[0] < 1:
+                yield same, Interval(lower, upper, like.a, like.b)
+                continue
+            for low, high in np.unique([lower, upper], axis=1).T.tolist():
+                here = (self.lower == low) & (self.upper == high)
+                yield here, Interval(low, high, like.a, like.b)
+
+    def kinds(self, density: Density) -> list[tuple[NDArray[np.bool_], Interval]]:
         """The lines sorted by the ends of the domain that they reach, each sort with an interval like it."""
         zero, one = self.lower == 0, self.upper == 1
         found = []
@@ -93,35 +118,48 @@ class Support:
                 kept.append(end.rates)
         return np.stack(kept[:3], axis=1)
 
+    @cached_property
+    def starts(self) -> Float:
+        """The modes, and each with θ close to 0 and to 1: the rate of a class that is empty is free."""
+        columns = [self.modes]
+        for theta in (1e-3, 1 - 1e-3):
+            columns.append(self.modes.copy())
+            columns[-1][0] = theta
+        return np.concatenate(columns, axis=1)
+
     def outer(self, axis: int) -> list[Interval]:
-        """The interval of one rate, cut on either side of each mode where there are several."""
+        """The interval of one rate, cut on either side of each narrow peak."""
         rest = [i for i in range(3) if i != axis]
         spread = profile(self.objective, self.modes, [0, 1, 2]).spread[axis]
         lines = self._search(self.modes[:, :, None], spread[:, None], axis, rest)
-        ends = [float(lines.lower[0]), float(lines.upper[0])]
-        if spread.size > 1:
-            middle = logit(np.clip(self.modes[axis], _TINY, _ALMOST_ONE))
-            cuts = expit(np.concatenate([middle - 8 * spread, middle + 8 * spread]))
-            ends[1:1] = sorted({cut for cut in cuts.tolist() if ends[0] < cut < ends[1]})  # none twice
-        return [self.density.interval(axis, *pair) for pair in pairwise(ends)]
+        low, high = float(lines.lower[0]), float(lines.upper[0])
+        if high - low < _FEWEST_FLOATS * np.spacing(high):
+            rule = "must be uncertain by more than the rounding of floats to be integrated"
+            raise FitError(f"{NAMES[axis]} {rule}; after so many data it lies between {low} and {high}")
+        _, pieces = _cut(lines, self.modes[axis][:, None], spread[:, None])
+        pairs = zip(pieces.lower.tolist(), pieces.upper.tolist(), strict=True)
+        return [self.density.interval(axis, *pair) for pair in pairs]
 
-    def second(self, axis: int, x: Float, second: int) -> tuple[Float, Lines]:
-        """At each outer node the best completion, and the interval of the second axis."""
-        count = self.modes.shape[1]
-        points = np.repeat(self.modes[:, :, None], x.size, axis=2)
+    def second(self, axis: int, x: Float, second: int) -> tuple[Float, NDArray[Any], Lines]:
+        """At each outer node the best completion; intervals of the second axis, and whose they are."""
+        starts = self.modes if axis == 0 else self.starts
+        count = starts.shape[1]
+        points = np.repeat(starts[:, :, None], x.size, axis=2)
         points[axis] = x
         rest = [i for i in range(3) if i != axis]
         found = profile(self.objective, points.reshape(3, -1), rest)
         value = found.value.reshape(count, x.size)
         rates, spread = found.rates.reshape(3, count, x.size), found.spread[second].reshape(count, x.size)
         spread = np.where(value >= value.max(axis=0) - CUT, spread, np.nan)
+        _forget_doubles(logit(np.clip(rates[second], _TINY, _ALMOST_ONE)), spread)
         lines = self._search(rates, spread, second, [i for i in rest if i != second])
-        return rates[:, value.argmax(axis=0), np.arange(x.size)], lines
+        return rates[:, value.argmax(axis=0), np.arange(x.size)], *_cut(lines, rates[second], spread)
 
     def third(self, points: Float, axis: int) -> Lines:
         """At each point the interval of the last axis."""
         found = profile(self.objective, points, [axis])
-        return self._search(found.rates[:, None, :], found.spread[axis][None], axis, [])
+        lines = self._search(found.rates[:, None, :], found.spread[axis][None], axis, [])
+        return lines.with_few_ends() if axis == 0 else lines
 
     def _search(self, starts: Float, spread: Float, axis: int, inner: list[int]) -> Lines:
         """Intervals on which the density along an axis is within e^−CUT of its peak.
@@ -168,6 +206,39 @@ class Support:
         return _end(left, above[:, :_LOOKS], -1), _end(right, above[:, _LOOKS:], 1)
 
 
+def _forget_doubles(middle: Float, spread: Float) -> None:
+    """Make the spread of a peak NaN where an earlier one, of those along the first axis, is the same."""
+    for k in range(1, len(middle)):
+        apart = np.abs(middle[:k] - middle[k]) + np.abs(spread[:k] - spread[k])
+        spread[k][np.any(apart < 0.1 * spread[k], axis=0)] = np.nan
+
+
+def _cut(lines: Lines, peaks: Float, spread: Float) -> tuple[NDArray[Any], Lines]:
+    """Lines cut on either side of peaks so narrow that a rule might miss them, and which line is whose piece.
+
+    Peaks, and the standard deviations of their logits, have the shape (peaks, lines). A cut close to an
+    end of a line would only put the pole that may be there outside its neighbour's rule.
+    """
+    middle = logit(np.clip(peaks, _TINY, _ALMOST_ONE))
+    low, high = expit(middle - 8 * spread), expit(middle + 8 * spread)
+    narrow = high - low < _NARROW * (lines.upper - lines.lower)  # never where the spread is NaN
+    room = _CLOSE * (high - low)
+    low_cut, high_cut = narrow & (low > lines.lower + room), narrow & (high < lines.upper - room)
+    ends = np.sort(
+        np.concatenate(
+            [
+                lines.lower[None],
+                np.where(low_cut, low, lines.upper),
+                np.where(high_cut, high, lines.upper),
+                lines.upper[None],
+            ]
+        ).clip(lines.lower, lines.upper),
+        axis=0,
+    )
+    kept, owner = np.nonzero(ends[:-1] < ends[1:])
+    return owner, Lines(lines.axis, ends[kept, owner], ends[kept + 1, owner])
+
+
 def _end(t: Float, above: NDArray[np.bool_], outwards: int) -> Float:
     """Where a side of each line ends: at the point after its last above the cut; beyond all if none is."""
     last = np.where(above.any(axis=1), _LOOKS - 1 - above[:, ::-1].argmax(axis=1), 0)
@@ -176,37 +247,45 @@ def _end(t: Float, above: NDArray[np.bool_], outwards: int) -> Float:
     return np.where(last == _LOOKS - 1, beyond, after)
 
 
-@dataclass(frozen=True)
-class Slices:
+class Slices(NamedTuple):
     """The density across some outer nodes: pieces of lines of the second axis, with their inner rules.
 
     `owner` says to which outer node each piece belongs.
     """
 
-    outer: Float
     owner: NDArray[Any]
-    lines: Lines  # of the pieces
+    lower: Float  # ends of the pieces
+    upper: Float
     second: Float  # (pieces, nodes)
     third: Float  # (pieces, nodes, nodes)
-    third_ends: tuple[Float, Float]  # (pieces, nodes) each
+    third_lower: Float  # (pieces, nodes)
+    third_upper: Float
     log_mass: Float  # (pieces, nodes, nodes), without the outer weights
 
-    def totals(self) -> Float:
-        """log ∫∫ at each outer node."""
-        each = logsumexp(self.log_mass, axis=(1, 2))
-        result = np.full(self.outer.size, -np.inf)
-        np.logaddexp.at(result, self.owner, each)
+    def totals(self, size: int) -> Float:
+        """log ∫∫ at each of the outer nodes."""
+        result = np.full(size, -np.inf)
+        np.logaddexp.at(result, self.owner, logsumexp(self.log_mass, axis=(1, 2)))
         return result
+
+    def some(self, chosen: NDArray[np.bool_]) -> Slices:
+        """Some of the pieces."""
+        return Slices(*(column[chosen] for column in self))
+
+    @staticmethod
+    def joined(parts: list[Slices]) -> Slices:
+        """The pieces of all parts."""
+        return Slices(*map(np.concatenate, zip(*parts, strict=True)))
 
 
 def slices(support: Support, axis: int, outer: Float, sizes: tuple[int, int, int]) -> Slices:
     """Integrate across each outer node, halving pieces of the second axis until its series has died out."""
     density = support.density
     _, second, third = ORDERS[axis]
-    completed, lines = support.second(axis, outer, second)
-    owner: NDArray[Any] = np.arange(outer.size)
+    completed, owner, lines = support.second(axis, outer, second)
     best = np.full(outer.size, -np.inf)
-    done: list[tuple[NDArray[Any], ...]] = []
+    before = np.full(owner.size, np.inf)  # what the series of each one's parent left
+    done: list[Slices] = []
     for generation in range(_HALVINGS + 1):
         x_second, log_second = lines.rule(density, sizes[1])
         points = np.repeat(completed[:, owner, None], sizes[1], axis=2)
@@ -217,18 +296,22 @@ def slices(support: Support, axis: int, outer: Float, sizes: tuple[int, int, int
         log_mass = density.log_ratio(x[0], x[1], x[2]) + log_second[:, :, None] + log_third
         line = logsumexp(log_mass, axis=2)
         np.maximum.at(best, owner, logsumexp(line, axis=1))
-        relevant = np.exp(line - best[owner, None]) * np.exp(best[owner, None] - best.max())
-        rough = lines.tails(density, relevant) > _TAIL
-        if generation == _HALVINGS:
-            rough[:] = False
-        ends = [v.reshape(x_second.shape) for v in (inner.lower, inner.upper)]
-        columns = (owner, lines.lower, lines.upper, x_second, x_third, *ends, log_mass)
-        done.append(tuple(column[~rough] for column in columns))
+        seen = np.where(np.isfinite(best), best, best.max())[owner, None]
+        relevant = np.exp(line - seen) * np.exp(seen - best.max())
+        tails = lines.tails(density, relevant)
+        rough = _worth_halving(tails, before) & (generation < _HALVINGS)
+        ends = (inner.lower.reshape(x_second.shape), inner.upper.reshape(x_second.shape))
+        done.append(Slices(owner, lines.lower, lines.upper, x_second, x_third, *ends, log_mass).some(~rough))
         if not rough.any():
             break
         owner, lines = _halved(owner[rough], Lines(second, lines.lower[rough], lines.upper[rough]))
-    owner, low, high, x_second, x_third, *ends, log_mass = map(np.concatenate, zip(*done, strict=True))
-    return Slices(outer, owner, Lines(second, low, high), x_second, x_third, (ends[0], ends[1]), log_mass)
+        before = np.tile(tails[rough], 2)
+    return Slices.joined(done)
+
+
+def _worth_halving(tails: Float, before: Float) -> NDArray[np.bool_]:
+    """Whether series have not died out yet, and are not at the noise that halving does not lessen."""
+    return (tails > _TAIL) & ((tails > _NOISE) | (tails < before / 2))
 
 
 def _halved(owner: NDArray[Any], lines: Lines) -> tuple[NDArray[Any], Lines]:
@@ -242,30 +325,31 @@ class NestedGrid(Grid):
     """A nest of rules: the outer axis in panels, the others on their conditional supports."""
 
     def __init__(
-        self, support: Support, axis: int, panels: list[Interval], sizes: tuple[int, int, int]
+        self,
+        support: Support,
+        axis: int,
+        panels: list[Interval],
+        sizes: tuple[int, int, int],
+        parts: Slices | None = None,
     ) -> None:
         self.support, self.axis, self.panels, self.sizes = support, axis, panels, sizes
         density = support.density
         outer = np.concatenate([panel.nodes(sizes[0]) for panel in panels])
         weights = np.concatenate([outer_weights(density, axis, panel, sizes[0]) for panel in panels])
-        parts = slices(support, axis, outer, sizes)
-        self.owner, self.inner_ends = parts.owner, parts.third_ends
-        x = dict(
-            zip(
-                ORDERS[axis],
-                (outer[parts.owner][:, None, None], parts.second[:, :, None], parts.third),
-                strict=True,
-            )
-        )
+        if parts is None:
+            parts = slices(support, axis, outer, sizes)
+        self.owner, self.inner_ends = parts.owner, (parts.third_lower, parts.third_upper)
+        nodes = (outer[parts.owner][:, None, None], parts.second[:, :, None], parts.third)
+        x = dict(zip(ORDERS[axis], nodes, strict=True))
         log_mass = parts.log_mass + weights[parts.owner][:, None, None]
         super().__init__(density, (x[0], x[1], x[2]), log_mass)
 
     def marginal(self) -> Marginal:
         """The marginal density of the outer rate."""
-        masses = np.bincount(
-            self.owner, self.mass.sum(axis=(1, 2)), minlength=len(self.panels) * self.sizes[0]
-        )
-        return Marginal(list(zip(self.panels, masses.reshape(len(self.panels), -1), strict=True)))
+        each: Float = self.mass.sum(axis=(1, 2))
+        masses = np.asarray(np.bincount(self.owner, each, minlength=len(self.panels) * self.sizes[0]), float)
+        pairs = zip(self.panels, masses.reshape(len(self.panels), -1), strict=True)
+        return Marginal(sorted(pairs, key=lambda pair: float(pair[0].lower)))
 
 
 def outer_weights(density: Density, axis: int, panel: Interval, size: int) -> Float:
@@ -273,30 +357,34 @@ def outer_weights(density: Density, axis: int, panel: Interval, size: int) -> Fl
     return np.asarray(panel.log_weights(size) + density.log_prior_rest(axis, panel.nodes(size), panel))
 
 
-def find_panels(support: Support, axis: int) -> list[Interval]:
-    """Panels of the outer axis, halved until the marginal density is a short series on each."""
+def find_panels(support: Support, axis: int) -> NestedGrid:
+    """A nest whose outer panels are halved until the marginal density is a short series on each."""
     density, size = support.density, _SIZES[0]
     pending, top = support.outer(axis), -np.inf
+    before = np.full(len(pending), np.inf)  # what the series of each one's parent left
     panels: list[Interval] = []
-    for _ in range(_HALVINGS):
+    done: list[Slices] = []
+    for generation in range(_HALVINGS + 1):
         outer = np.concatenate([panel.nodes(size) for panel in pending])
         weights = np.concatenate([outer_weights(density, axis, panel, size) for panel in pending])
-        log_mass = (slices(support, axis, outer, _SIZES).totals() + weights).reshape(len(pending), size)
+        parts = slices(support, axis, outer, _SIZES)
+        log_mass = (parts.totals(outer.size) + weights).reshape(len(pending), size)
         top = max(top, float(logsumexp(log_mass)))
-        rough = [
-            bool(series_tail(panel, np.exp(row - top)[None])[0] > _TAIL)
-            for panel, row in zip(pending, log_mass, strict=True)
-        ]
-        panels += [panel for panel, again in zip(pending, rough, strict=True) if not again]
-        pending = [
-            half
-            for panel, again in zip(pending, rough, strict=True)
-            if again
-            for half in _halves(density, axis, panel)
-        ]
-        if not pending:
+        rows = zip(pending, np.exp(log_mass - top), strict=True)
+        tails = np.array([series_tail(panel, row[None])[0] for panel, row in rows])
+        rough = _worth_halving(tails, before) & (generation < _HALVINGS)
+        # Pieces of the panels that stay, with owners counted among those.
+        place = size * (len(panels) + np.cumsum(~rough) - 1)
+        panel = parts.owner // size
+        moved = parts._replace(owner=place[panel] + parts.owner % size)
+        done.append(moved.some(~rough[panel]))
+        panels += [one for one, again in zip(pending, rough, strict=True) if not again]
+        halved = [one for one, again in zip(pending, rough, strict=True) if again]
+        if not halved:
             break
-    return sorted(panels + pending, key=lambda panel: panel.lower)
+        pending = [half for one in halved for half in _halves(density, axis, one)]
+        before = np.repeat(tails[rough], 2)
+    return NestedGrid(support, axis, panels, _SIZES, Slices.joined(done))
 
 
 def _halves(density: Density, axis: int, panel: Interval) -> tuple[Interval, Interval]:
@@ -307,12 +395,13 @@ def _halves(density: Density, axis: int, panel: Interval) -> tuple[Interval, Int
 
 def integrate_nested(support: Support, axis: int, tol: float) -> tuple[NestedGrid, NestedGrid]:
     """Nests of growing size until two agree, or the work allowed is done: the last two, the finer first."""
-    panels, sizes = find_panels(support, axis), _SIZES
-    grid = NestedGrid(support, axis, panels, sizes)
+    grid, before = find_panels(support, axis), np.inf
     cells = max(len(support.density.counts), 1)
     while True:
-        sizes = (sizes[0] + 4, sizes[1] + 4, sizes[2] + 6)
-        finer = NestedGrid(support, axis, panels, sizes)
-        if finer.distance(grid) < tol or finer.mass.size * cells > _MOST_WORK:
+        outer, second, third = grid.sizes
+        finer = NestedGrid(support, axis, grid.panels, (outer + 4, second + 4, third + 6))
+        change = finer.distance(grid)
+        noise = before / 2 < change < _NOISE
+        if change < tol or noise or finer.mass.size * cells > _MOST_WORK:
             return finer, grid
-        grid = finer
+        grid, before = finer, change

@@ -13,13 +13,14 @@ from binreps.fits.exact.density import AXES, Density
 from binreps.fits.exact.gauss import Interval, Series, jacobi_polynomials, jacobi_rule
 from binreps.fits.exact.grid import Grid, Marginal
 from binreps.fits.exact.lines import ThetaLines, lines_that_matter
-from binreps.fits.exact.nested import Lines, Support, integrate_nested, slices
+from binreps.fits.exact.nested import Lines, NestedGrid, Support, integrate_nested, slices
 from binreps.fits.exact.tensor import BoxGrid, UnresolvedError, find_peak, integrate_box
 from binreps.model import Float, Prior
 
 TOLERANCE = 1e-8
 _LINES_CUT = 24.0  # a line that weighs e^−24 of the heaviest does not matter
 _MOST_ON_LINES = 800_000  # nodes on all lines
+_MOST_IN_NEST = 2_300_000  # nodes: more would take too long to be worth it
 _BLOCK = 12_000  # nodes at a time
 
 
@@ -186,6 +187,7 @@ class NestedPosterior:
         self.grid, self.check = integrate_nested(self.support, 2, tol)
         self.error = self.grid.distance(self.check)
         self._marginals = {2: self.grid.marginal()}
+        self._lines: dict[float, list[ThetaLines]] = {}
 
     def marginal(self, axis: int) -> Marginal:
         """From the nest that has the axis outside."""
@@ -196,21 +198,14 @@ class NestedPosterior:
         return self._marginals[axis]
 
     def theta_lines(self, detail: float = 1.0, _least: int = 0) -> list[ThetaLines]:
-        """The innermost lines of the nest; there are no more."""
-        return self._innermost if detail == 1 else []
-
-    @cached_property
-    def _innermost(self) -> list[ThetaLines]:
-        """Lines sorted by the ends of the domain that they reach."""
-        theta, p, q = (np.broadcast_to(x, self.grid.mass.shape) for x in self.grid.nodes)
-        rows = [x.reshape(-1, x.shape[-1]) for x in (theta, self.grid.mass, p, q)]
-        lines = Lines(0, *(ends.ravel() for ends in self.grid.inner_ends))
-        result = []
-        for same, like in lines.kinds(self.grid.density):
-            interval = Interval(lines.lower[same], lines.upper[same], like.a, like.b)
-            values = (rows[0][same], rows[1][same], rows[2][same, 0], rows[3][same, 0])
-            result.append(lines_that_matter(interval, *values))
-        return result
+        """The innermost lines of the nest, or of one with more nodes outside them."""
+        if detail not in self._lines:
+            outer, second, third = self.grid.sizes
+            few = self.grid.mass.size * detail**2 < _MOST_IN_NEST
+            grid, sizes = self.grid, (int(detail * outer), int(detail * second), third)
+            finer = NestedGrid(self.support, 2, grid.panels, sizes) if detail > 1 and few else grid
+            self._lines[detail] = _innermost(finer) if detail == 1 or few else []
+        return self._lines[detail]
 
     def draws(self, size: int, rng: np.random.Generator) -> Float:
         """By inverse distribution functions: q, p given q, θ given both, each on its own support."""
@@ -225,11 +220,11 @@ class NestedPosterior:
     def _second(self, q: Float, u: Float, choice: Float) -> Float:
         """A draw of p given each q: a piece by its mass, then a value in it."""
         parts = slices(self.support, 2, q, self.grid.sizes)
-        masses = np.exp(logsumexp(parts.log_mass, axis=2) - parts.totals()[parts.owner, None])
+        masses = np.exp(logsumexp(parts.log_mass, axis=2) - parts.totals(q.size)[parts.owner, None])
         order = np.argsort(parts.owner, kind="stable")
         ladder = np.cumsum(masses.sum(axis=1)[order])  # one rung of length 1 for each q
         chosen = order[np.minimum(np.searchsorted(ladder, np.arange(q.size) + choice), order.size - 1)]
-        return self._draw(Lines(1, parts.lines.lower[chosen], parts.lines.upper[chosen]), masses[chosen], u)
+        return self._draw(Lines(1, parts.lower[chosen], parts.upper[chosen]), masses[chosen], u)
 
     def _third(self, p: Float, q: Float, u: Float) -> Float:
         """A draw of θ given each p and q."""
@@ -245,6 +240,18 @@ class NestedPosterior:
             interval = Interval(lines.lower[same], lines.upper[same], like.a, like.b)
             result[same] = draw_rows(interval, masses[same], u[same])
         return result
+
+
+def _innermost(grid: NestedGrid) -> list[ThetaLines]:
+    """The lines of θ of a nest, sorted by their ends."""
+    theta, p, q = (np.broadcast_to(x, grid.mass.shape) for x in grid.nodes)
+    rows = [x.reshape(-1, x.shape[-1]) for x in (theta, grid.mass, p, q)]
+    lines = Lines(0, *(ends.ravel() for ends in grid.inner_ends))
+    result = []
+    for same, interval in lines.alike(grid.density):
+        values = (rows[0][same], rows[1][same], rows[2][same, 0], rows[3][same, 0])
+        result.append(lines_that_matter(interval, *values))
+    return result
 
 
 def draw_rows(interval: Interval, masses: Float, u: Float) -> Float:

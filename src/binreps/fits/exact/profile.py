@@ -10,6 +10,7 @@ from binreps.fits.exact.density import AXES, END
 from binreps.fits.mode import Objective, bend, better_step, newton_step
 from binreps.model import Float
 
+_FALL = 32.0  # the density falls by e^−32 within 8 standard deviations
 _HALF_LOG_2_PI = 0.9189385332046727
 
 
@@ -18,7 +19,7 @@ class Profile(NamedTuple):
 
     rates: Float  # (3, points)
     value: Float  # log of the density of the fixed logits, by Laplace's method
-    spread: Float  # (3, points): standard deviation of each free logit
+    spread: Float  # (3, points): standard deviation of each free logit, or what is like it at a bound
 
 
 def profile(objective: Objective, rates: Float, free: list[int]) -> Profile:
@@ -34,7 +35,10 @@ def profile(objective: Objective, rates: Float, free: list[int]) -> Profile:
     _, size, axes = bend(objective, state, gradient, movable)
     spread = np.sqrt(np.sum(axes**2 / size[:, None, :], axis=-1)).T
     pressed = movable[:, None] & (state.rates >= np.array(END)[:, None]) & (gradient > 0)
-    # Against the bound ½ the density falls exponentially, not like a Gaussian.
-    width = np.where(pressed, np.log1p(np.abs(gradient)), 0.0).sum(axis=0)
+    # Against the bound ½ the density is a piece of a Gaussian, exp(−slope·t − curve·t²/2) at a distance t.
+    curve = np.maximum(-np.diagonal(objective.hessian(state), axis1=-2, axis2=-1).T, 0.0)
+    slope = np.where(pressed, gradient, 1.0)
+    width = np.where(pressed, np.log1p(slope + np.sqrt(2 * curve / np.pi)), 0.0).sum(axis=0)
+    spread = np.where(pressed, _FALL / 4 / (slope + np.sqrt(slope**2 + 2 * _FALL * curve)), spread)
     value = state.objective - 0.5 * np.log(size).sum(axis=-1) - width + _HALF_LOG_2_PI * len(free)
     return Profile(state.rates, value, spread)

@@ -284,24 +284,26 @@ class SharedGrid:
         density.log_likelihood, density.log_constant = self.shared.log_unit, 0.0  # of all populations
         return Grid(density, (theta, self.points.p[:, None], self.points.q[:, None]), log_mass)
 
-    def _rows(self, which: int, size: int) -> tuple[Float, Float]:
+    def _rows(self, which: int, size: int, lines: Lines | None = None) -> tuple[Float, Float]:
         """One population's lines: nodes of θ, and log masses."""
         one, inner, points = self.shared.populations[which], self.inner[which], self.points
+        lines = lines or Lines(0, inner.lower, inner.upper)
         blocks = [
-            one.masses(Lines(0, inner.lower[b], inner.upper[b]), points.p[b], points.q[b], size)
+            one.masses(Lines(0, lines.lower[b], lines.upper[b]), points.p[b], points.q[b], size)
             for b in points.blocks()
         ]
         theta, log_mass = (np.concatenate(column) for column in zip(*blocks, strict=True))
         return theta, log_mass + (self.log_mass - inner.log_mass)[:, None]
 
     def theta_lines(self, which: int) -> list[ThetaLines]:
-        """One population's lines with twice the nodes, sorted by the ends of the domain that they reach."""
-        theta, log_mass = self._rows(which, 2 * self.theta)
-        masses = np.exp(log_mass - self.log_mass.max())
+        """One population's lines with twice the nodes, sorted by their ends."""
         inner, p, q = self.inner[which], self.points.p, self.points.q
+        lines = Lines(0, inner.lower, inner.upper).with_few_ends()
+        theta, log_mass = self._rows(which, 2 * self.theta, lines)
+        masses = np.exp(log_mass - self.log_mass.max())
         return [
             lines_that_matter(interval, theta[same], masses[same], p[same], q[same])
-            for same, interval in _sorts(Lines(0, inner.lower, inner.upper), self.shared.plain)
+            for same, interval in lines.alike(self.shared.plain)
         ]
 
     def theta_masses(self, which: int, inside: Interval) -> Float:
