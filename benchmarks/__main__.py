@@ -7,6 +7,7 @@ import importlib
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 from benchmarks import report
 from benchmarks.machine import describe
@@ -40,18 +41,25 @@ def main() -> int:
         sections = importlib.import_module(f"benchmarks.{name}").run(settings)
         kept[name] = report.stored(machine, "full" if options.full else "quick", sections)
         ratios |= {key: ratio for section in sections for key, ratio in section.ratios.items()}
+        write(kept)
     say("done")
     if options.raise_floors:
         floors = report.raised(ratios, floors)
         FLOORS.write_text(json.dumps(floors, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    # a family that did not run now keeps what it had, under the machine and mode of its own run
-    kept = {name: kept[name] for name in FAMILIES if name in kept}
-    RESULTS.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    PAGE.write_text(report.page(kept), encoding="utf-8")
     print(report.page({name: kept[name] for name in options.only}))
     complaints = report.fallen(ratios, floors)
     print("\n".join(complaints) or "No ratio fell below its floor.")
     return 1 if complaints and options.gate else 0
+
+
+def write(kept: dict[str, Any]) -> None:
+    """The results and the page, after each family: a long run that ends early keeps what it has measured.
+
+    A family that did not run now keeps what it had, under the machine and mode of its own run.
+    """
+    ordered = {name: kept[name] for name in FAMILIES if name in kept}
+    RESULTS.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    PAGE.write_text(report.page(ordered), encoding="utf-8")
 
 
 def parse() -> argparse.Namespace:
