@@ -74,12 +74,12 @@ def _count(
             "hand": lambda _: engine.by_hand(frame),
             "counts": lambda _: engines.counted(frame),
         },
-        7 if settings.full else 5,
+        2 if size == 10**8 else 5,
         seconds=20 if settings.full else 3,
         warm_up=size < 10**8,
     )
     runs |= alternate(
-        {"scores": lambda _: _let_go(engines.scored(frame, engine))}, 2 if settings.full else 1, warm_up=False
+        {"scores": lambda _: _let_go(engines.scored(frame, engine))}, 2 if size < 10**7 else 1, warm_up=False
     )
     counts = runs["counts"].results[-1]
     start = time.perf_counter()
@@ -143,7 +143,7 @@ def memory(settings: Settings, folder: Path) -> Section:
     for engine in (DUCKDB, POLARS):
         say(f"data, memory: {engine.name}")
         file = long_table(folder, size)
-        took = {side: _memory(engine, side, file, settings) for side in ("hand", "us")}
+        took = {side: engines.peak_memory(engine.name, side, file) for side in ("hand", "us")}
         rows.append(
             {
                 "rows": power(size),
@@ -154,13 +154,8 @@ def memory(settings: Settings, folder: Path) -> Section:
         )
         name = f"data, {power(size)} rows, {engine.name}: memory by hand to counts"
         ratios[name] = Ratio(took["hand"] / took["us"], 1 / 1.1, 0.8)
-    text = "The most memory that a new process held while it counted, libraries included (median)."
+    text = "The most memory that a new process held while it counted, libraries included."
     return Section("Data: memory", text, rows, ratios)
-
-
-def _memory(engine: Engine, side: str, file: Path, settings: Settings) -> float:
-    """The median of several processes."""
-    return float(np.median([engines.peak_memory(engine.name, side, file) for _ in range(settings.processes)]))
 
 
 # From a file to a file with scores -------------------------------------------------------------------------
@@ -180,7 +175,7 @@ def scoring(settings: Settings, folder: Path) -> Section:
             ),
         },
         5,
-        seconds=120 if settings.full else 10,
+        seconds=60 if settings.full else 5,
     )
     constant, score = runs["constant"], runs["score"]
     row = {
@@ -227,13 +222,15 @@ def write_constants(source: Path, target: Path) -> None:
 
 def many_fits(settings: Settings) -> Section:
     """Thousands of assays through `fit_by`, and several populations with one test."""
-    assays = 10_000 if settings.full else 1_000
+    assays = 10_000 if settings.full else 500
     frame = assay_table(assays)
     rows, ratios = [], {}
     for method, goal in (("map", None), ("bayes", 400)):
         say(f"data: fit_by, {assays:,} assays, {method}")
         runs = alternate(
-            {method: lambda _, m=method: _fit_by(frame, m)}, 1 if method == "map" else 3, warm_up=False
+            {method: lambda _, m=method: _fit_by(frame, m)},
+            1 if settings.full or method == "map" else 3,
+            warm_up=False,
         )[method]
         rate = assays / runs.wall.median
         rows.append(_many_row(f"`fit_by`, {assays:,} assays, {method}", runs, rate, goal))

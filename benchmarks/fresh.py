@@ -49,7 +49,7 @@ def _ours() -> dict[str, float]:
     return clock.steps
 
 
-def _peer() -> dict[str, float]:
+def _nutpie() -> dict[str, float]:
     """The sampler's answer, its model compiled before."""
     clock = _Clock()
     from benchmarks import nutpie_peer
@@ -62,6 +62,22 @@ def _peer() -> dict[str, float]:
     nutpie_peer.summary(nutpie_peer.sample(ready, seed=1), PROBABILITIES)
     clock.step("answer")
     return clock.steps
+
+
+def _stan() -> dict[str, float]:
+    """PyStan's answer, its model compiled before."""
+    clock = _Clock()
+    import stan  # noqa: F401
+
+    clock.step("import")
+    from benchmarks import stan_peer
+
+    counts = _table()
+    with stan_peer.compiled() as (engine, compilation):
+        clock.restart()
+        stan_peer.sample(engine, counts, 1, individually=False)
+        clock.step("answer")
+    return clock.steps | {"compile": compilation}
 
 
 def _table() -> br.CountTable:
@@ -89,7 +105,7 @@ class _Clock:
 
 
 if __name__ == "__main__":
-    from benchmarks.machine import peak_memory
+    from benchmarks.machine import largest_child, peak_memory
 
-    measured = {"ours": _ours, "peer": _peer}[sys.argv[1]]()
-    print(json.dumps(measured | {"memory": peak_memory()}))
+    measured = {"ours": _ours, "nutpie": _nutpie, "stan": _stan}[sys.argv[1]]()
+    print(json.dumps(measured | {"memory": peak_memory(), "child": largest_child()}))

@@ -32,8 +32,22 @@ def peak_memory() -> float:
         return int(line.split()[1]) / 1024
     import resource
 
+    return _most_held(resource.RUSAGE_SELF)
+
+
+def largest_child() -> float | None:
+    """The most memory that a process started by this one has held, in MB; none if there was none."""
+    import resource
+
+    return _most_held(resource.RUSAGE_CHILDREN) or None
+
+
+def _most_held(whose: int) -> float:
+    """What the system remembers of it."""
+    import resource
+
     unit = 1024**2 if platform.system() == "Darwin" else 1024
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / unit
+    return resource.getrusage(whose).ru_maxrss / unit
 
 
 def _processor() -> str:

@@ -50,13 +50,13 @@ def compiled(data: dict[str, np.ndarray]) -> Any:
     return nutpie.compile_pymc_model(model(data))
 
 
-def sample(ready: Any, seed: int) -> np.ndarray:
-    """Draws of θ, p, q after as many of tuning: 4 chains × 1,000, on all cores. Shape (3, draws)."""
+def sample(ready: Any, seed: int, draws: int = DRAWS) -> np.ndarray:
+    """Draws of θ, p, q after 1,000 of tuning: 4 chains × 1,000, on all cores. Shape (3, draws)."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         trace = nutpie.sample(
             ready,
-            draws=DRAWS,
+            draws=draws,
             tune=DRAWS,
             chains=CHAINS,
             seed=seed,

@@ -39,7 +39,7 @@ def one_table(settings: Settings) -> Section:
         runs = alternate(
             {"fit_map": lambda _, c=counts: tuple(br.fit_map(c).rates), **dict(_peers(counts, settings))},
             2 * settings.turns if size < 10**6 else 3,
-            seconds=30 if settings.full else 3,
+            seconds=10 if settings.full else 2,
             warm_up=size < 10**6,
         )
         rows += [_row(size, name, counts, made, runs["fit_map"]) for name, made in runs.items()]
@@ -192,7 +192,7 @@ def many_tables(settings: Settings) -> Section:
                 "loop over SciPy, cells": lambda _, t=studies: [by_scipy(c.n, c.s, c.weight) for c in t],
             },
             3,
-            seconds=60 if settings.full else 5,
+            seconds=20 if settings.full else 2,
         )
         rows += [_many_row(name, search, made, studies, runs) for search, made in runs.items()]
         many, loop, scipy = (made.wall.median for made in runs.values())

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -25,14 +26,14 @@ TARGETS = (1e-2, 1e-3, 1e-4)
 def run(settings: Settings) -> list[Section]:
     """All sections of this family."""
     cold = cold_starts(settings)
-    compilation = {start.caches: start.took["compile"] for start in cold if start.side == "peer"}
+    compilation = {start.caches: start.took["compile"] for start in cold if start.side == "nutpie"}
     duels = against_nutpie(settings, compilation)
     return [
         own_goals(settings),
         true_errors(settings),
         cold_section(cold),
         duels,
-        to_an_error(duels),
+        to_an_error(duels, settings),
         against_stan(settings),
     ]
 
@@ -96,7 +97,7 @@ def own_goals(settings: Settings) -> Section:
 
 def _goal_row(name: str, counts: br.CountTable, task: Task, settings: Settings) -> dict[str, Any]:
     """One task, timed."""
-    seconds = 20.0 if settings.full else 1.0
+    seconds = 4.0 if settings.full else 0.5
     runs = repeat(task.work, lambda: task.prepare(counts), 10 * settings.turns, seconds=seconds)
     return {
         "table": name,
@@ -174,7 +175,7 @@ class Start:
 
     side: str
     caches: str
-    took: dict[str, float]
+    took: dict[str, Any]
 
     @property
     def seconds(self) -> float:
@@ -184,29 +185,42 @@ class Start:
 
 @cache
 def cold_starts(settings: Settings) -> list[Start]:
-    """Both sides from a cold start; the peer with empty caches on disk, then with those it left there."""
+    """All sides from a cold start; nutpie with empty caches on disk, then with those it left there.
+
+    Stan compiles for a minute or more: in full mode only, and once.
+    """
     found: dict[tuple[str, str], list[dict[str, float]]] = {}
     for _ in range(settings.processes):
         with tempfile.TemporaryDirectory() as folder:
-            for key in (("ours", "–"), ("peer", "empty"), ("peer", "filled")):
+            for key in (("ours", "–"), ("nutpie", "empty"), ("nutpie", "filled")):
                 say(f"posterior, cold start: {key[0]}, caches {key[1]}")
                 found.setdefault(key, []).append(fresh.measure(key[0], Path(folder)))
+    if settings.full and find_spec("stan"):
+        say("posterior, cold start: Stan, caches empty")
+        with tempfile.TemporaryDirectory() as folder:
+            found["stan", "empty"] = [fresh.measure("stan", Path(folder))]
     return [
-        Start(side, caches, {name: float(np.median([one[name] for one in took])) for name in took[0]})
+        Start(side, caches, {name: _median([one[name] for one in took]) for name in took[0]})
         for (side, caches), took in found.items()
     ]
 
 
+def _median(values: list[float | None]) -> float | None:
+    """The middle value; none where there is none."""
+    return None if None in values else float(np.median(values))
+
+
 def cold_section(starts: list[Start]) -> Section:
     """The cold starts as a table."""
-    ours, empty, filled = starts
+    ours, empty, filled, *stan = starts
     rows = [
         {
-            "side": "fit_bayes" if start.side == "ours" else "nutpie + PyMC",
+            "side": {"ours": "fit_bayes", "nutpie": "nutpie + PyMC", "stan": "PyStan"}[start.side],
             "caches": start.caches,
             **{f"{step}, s": start.took[step] for step in fresh.STEPS},
             "in all, s": start.seconds,
             "peak MB": start.took["memory"],
+            "largest child, MB": start.took["child"],
         }
         for start in starts
     ]
@@ -215,9 +229,12 @@ def cold_section(starts: list[Start]) -> Section:
         "cold start: time, caches filled": Ratio(filled.seconds / ours.seconds, slack=0.3),
         "cold start: memory": Ratio(empty.took["memory"] / ours.took["memory"], slack=0.8),
     }
+    if stan:
+        ratios["cold start: time, Stan"] = Ratio(stan[0].seconds / ours.seconds, slack=0.3)
     text = (
-        "One answer (means and quantiles, N = 50) from a new Python process. nutpie + PyMC first compile "
-        "their model; a second process finds parts of that in a cache on disk."
+        "One answer (means and quantiles, N = 50) from a new Python process. nutpie + PyMC and PyStan (in "
+        "full mode) first compile their model; a second process of nutpie's finds parts of that in a cache "
+        "on disk. Children are Stan's compiler and chains."
     )
     return Section("Posterior: from a cold start", text, rows, _prefixed(ratios))
 
@@ -287,7 +304,7 @@ def _fight(
             "sampling": lambda seed: peer.sample(ready, seed),
         },
         2 * settings.turns,
-        seconds=60.0 if settings.full else 3.0,
+        seconds=10.0 if settings.full else 2.0,
     )
     theirs = [duel.reference.error(*peer.summary(found, PROBABILITIES)) for found in runs["sampling"].results]
     errors = _error(br.fit_bayes(counts), duel.reference), float(np.median(theirs))
@@ -321,9 +338,10 @@ def _duel_ratios(
     }
 
 
-def to_an_error(duels: Section) -> Section:
+def to_an_error(duels: Section, settings: Settings) -> Section:
     """What the sampler would take for a given error: it falls with the root of the draws."""
     rows, ratios = [], {}
+    reached = _reached(duels) if settings.full else {}
     for row in duels.rows:
         needed = {target: row["nutpie"].median * (row["its error"] / target) ** 2 for target in TARGETS}
         rows.append(
@@ -332,6 +350,7 @@ def to_an_error(duels: Section) -> Section:
                 "fit with quantiles, ms": milliseconds(row["with quantiles"].median),
                 "its error": row["our error"],
                 **{f"nutpie to {target:.0e}, s": seconds for target, seconds in needed.items()},
+                **reached.get(row["table"], {}),
             }
         )
         ours = row["with quantiles"].median
@@ -339,9 +358,27 @@ def to_an_error(duels: Section) -> Section:
     text = (
         "Seconds until the largest error of means and quantiles is below 10⁻², 10⁻³, 10⁻⁴ posterior sds, "
         "from the time and the error above and the law that errors fall with the root of the draws: "
-        "extrapolated, not run. `fit_bayes` is below all three at once."
+        "extrapolated. In full mode the sampler is then given as many draws as 10⁻² should take, three "
+        "times: `run, s` and `its error then` are the medians. `fit_bayes` is below all three at once."
     )
     return Section("Posterior: time to a given error", text, rows, _prefixed(ratios))
+
+
+def _reached(duels: Section) -> dict[str, dict[str, float]]:
+    """The sampler with the draws that an error of 10⁻² should take: what it took, and its error then."""
+    from benchmarks import nutpie_peer as peer
+
+    ready = peer.compiled(peer.columns(tables.small_study()))
+    errors = {row["table"]: row["its error"] for row in duels.rows}
+    found = {}
+    for duel in _duels(Settings()):
+        data = ready.with_data(**peer.columns(duel.counts, individually=duel.individually))
+        draws = int(np.ceil(peer.DRAWS * (errors[duel.name] / TARGETS[0]) ** 2))
+        say(f"posterior, to an error of 1e-2: {duel.name}, {peer.CHAINS} × {draws:,} draws")
+        runs = repeat(lambda seed, d=data, k=draws: peer.sample(d, seed, k), count(1).__next__, 3, seconds=0)
+        those = [duel.reference.error(*peer.summary(one, PROBABILITIES)) for one in runs.results]
+        found[duel.name] = {"run, s": runs.wall.median, "its error then": float(np.median(those))}
+    return found
 
 
 # Against Stan ----------------------------------------------------------------------------------------------
