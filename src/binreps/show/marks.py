@@ -32,11 +32,15 @@ WIDE = {"width": 520, "height": 260}
 
 
 def inline(**columns: Iterable[Any]) -> alt.InlineData:
-    """Columns as inline data: numbers to six digits, null where a number is not finite."""
+    """Columns as inline data: numbers to six digits, null where a number is not finite.
+
+    A tuple of rows, as Altair copies lists, row by row, whenever a chart is put into another.
+    """
     import altair as alt
 
     rows = zip(*([_plain(value) for value in values] for values in columns.values()), strict=True)
-    return alt.InlineData(values=[dict(zip(columns, row, strict=True)) for row in rows])
+    values: Any = tuple(dict(zip(columns, row, strict=True)) for row in rows)
+    return alt.InlineData(values=values)
 
 
 def _plain(value: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from binreps._version import __version__
 from binreps.show.analysis import Analysis, Part
 from binreps.show.figures import Figure, figures
-from binreps.show.theme import DECISION_COLOURS, DECISION_TEXT, FONT, to_svg
+from binreps.show.theme import DECISION_COLOURS, DECISION_TEXT, FONT, to_svg, trusted
 from binreps.show.wording import (
     REFERENCES,
     command_line,
@@ -45,17 +45,12 @@ def report(analysis: Analysis, individuals: Table | None = None, scores_file: st
     -------
     str
     """
-    wide = any(max(part.decisions["n"]) > _LATTICE for part in analysis.parts)
     return _template().render(
         analysis=analysis,
         parts=[_part(part, analysis) for part in analysis.parts],
         counts=analysis.counts,
         answers=_answers(analysis.answers),
-        figures=[
-            (one.name, one.caption, _svg(one, i))
-            for i, one in enumerate(figures(analysis))
-            if one.name != "decisions" or wide  # otherwise the lattice above says the same
-        ],
+        figures=_drawn(analysis),
         individuals=individuals,
         scores_file=scores_file,
         methods=methods_paragraph(analysis),
@@ -112,6 +107,17 @@ def _chance(probability: float | None) -> str:
     if 0 < probability < 5e-4:
         return "<0.001"
     return ">0.999" if 0.9995 < probability < 1 else f"{probability:.3f}"
+
+
+def _drawn(analysis: Analysis) -> list[tuple[str, str, Any]]:
+    """Name, caption and drawing of every figure."""
+    wide = any(max(part.decisions["n"]) > _LATTICE for part in analysis.parts)
+    with trusted():
+        return [
+            (one.name, one.caption, _svg(one, i))
+            for i, one in enumerate(figures(analysis))
+            if one.name != "decisions" or wide  # otherwise the lattice says the same
+        ]
 
 
 def _svg(figure: Figure, number: int) -> Any:
