@@ -12,9 +12,10 @@ from scipy.stats import kstest
 
 from binreps import CountTable, Prior, fit_bayes
 from binreps.fits.exact.density import AXES, Density
-from binreps.fits.exact.nested import ORDERS, Lines, NestedGrid, Support, find_panels, integrate_nested
+from binreps.fits.exact.nested import ORDERS, NestedGrid, find_panels, integrate_nested
 from binreps.fits.exact.posterior import BoxPosterior, NestedPosterior
 from binreps.fits.exact.profile import profile
+from binreps.fits.exact.support import Lines, Support
 from binreps.fits.exact.tensor import find_peak, integrate_box, lifted_objective
 from binreps.model import NAMES
 from oracles import ExactPosterior

@@ -13,7 +13,8 @@ from binreps.fits.exact.density import AXES, Density
 from binreps.fits.exact.gauss import Interval, Series, jacobi_polynomials, jacobi_rule
 from binreps.fits.exact.grid import Grid, Marginal
 from binreps.fits.exact.lines import ThetaLines, lines_that_matter
-from binreps.fits.exact.nested import Lines, NestedGrid, Support, integrate_nested, slices
+from binreps.fits.exact.nested import NestedGrid, integrate_nested, slices
+from binreps.fits.exact.support import Lines, Support
 from binreps.fits.exact.tensor import BoxGrid, UnresolvedError, find_peak, integrate_box
 from binreps.model import Float, Prior
 

@@ -21,8 +21,8 @@ from binreps.fits.exact.density import Density
 from binreps.fits.exact.gauss import Interval, Series, jacobi_polynomials, series_tail
 from binreps.fits.exact.grid import Grid, Marginal
 from binreps.fits.exact.lines import ThetaLines, lines_that_matter
-from binreps.fits.exact.nested import Lines
 from binreps.fits.exact.posterior import TOLERANCE, draw_rows
+from binreps.fits.exact.support import Lines
 from binreps.fits.exact.tensor import snapped
 from binreps.model import Float, Prior, log_class_likelihoods
 
