@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betaln
 
-from binreps.counts import CountTable
+from binreps.counts import UNKNOWN, CountTable
 from binreps.fits.exact.gauss import Interval, log_beta_half
 from binreps.model import Float, Prior, log_class_likelihoods
 
@@ -28,7 +28,7 @@ class Density:
 
     def __init__(self, counts: CountTable, prior: Prior, centre: Float, modes: Float | None = None) -> None:
         self.modes = centre[None] if modes is None else modes  # points that a box must hold, one per row
-        measured = CountTable(*_informative(counts))
+        measured = informative(counts)
         self.counts, self.prior, self.centre = measured, prior, centre
         theta, p, q = centre
         negative, positive = log_class_likelihoods(measured, p, q)
@@ -160,7 +160,7 @@ def _weight_power(shape: float) -> float:
     return shape - 1 if shape < 4 else shape % 1
 
 
-def _informative(counts: CountTable) -> tuple[Any, Any, Any, Any]:
-    """Leave out the cells that say nothing: no replicates and no known status."""
-    kept = (counts.n > 0) | (counts.known >= 0)
-    return counts.n[kept], counts.s[kept], counts.weight[kept], counts.known[kept]
+def informative(counts: CountTable) -> CountTable:
+    """The table without the cells that say nothing: no replicates and no known status."""
+    kept = (counts.n > 0) | (counts.known != UNKNOWN)
+    return CountTable(counts.n[kept], counts.s[kept], counts.weight[kept], counts.known[kept])

@@ -14,17 +14,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln, expit, log_expit, logit
+from scipy.special import betaln
 
-from binreps.counts import UNKNOWN, CountTable
-from binreps.fits.exact.density import Density
+from binreps.counts import CountTable
+from binreps.fits.exact.conditional import Conditional, Inner, Population
+from binreps.fits.exact.density import Density, informative
 from binreps.fits.exact.gauss import Interval, Series, jacobi_polynomials, series_tail
 from binreps.fits.exact.grid import Grid, Marginal
 from binreps.fits.exact.lines import ThetaLines, lines_that_matter
 from binreps.fits.exact.posterior import TOLERANCE, draw_rows
 from binreps.fits.exact.support import Lines
 from binreps.fits.exact.tensor import snapped
-from binreps.model import Float, Prior, log_class_likelihoods
+from binreps.model import Float, Prior
 
 Square = tuple[Interval, Interval]
 
@@ -42,144 +43,6 @@ _SETTLED = 1e-10  # log ∫ over θ may change by so much with more nodes
 _AGREED = 1e-8  # two marginals that differ by less mass are the same
 _TAIL = 1e-9  # a series has died out when its last terms are this small
 _HALVINGS = 7  # of a marginal of θ
-_FALL = (25.0, 27.0, 31.0)  # a line of θ ends where the density has fallen by so much: least, aim, most
-_EDGE = 600.0  # logits that are as good as infinite
-_LOG_ROOT_2PI = 0.9189385332046727
-
-
-class Conditional:
-    """The density of logit θ in one population, at many points (p, q)."""
-
-    def __init__(self, counts: CountTable, prior: Prior, p: Float, q: Float) -> None:
-        negative, positive = log_class_likelihoods(counts, p, q)
-        top = np.maximum(negative, positive)
-        self._positive, self._negative = np.exp(positive - top), np.exp(negative - top)
-        self._weight = counts.weight.astype(float)
-        self._base = self._weight @ top
-        self._a, self._b = prior.prevalence
-        self._total = self._a + self._b + float(self._weight.sum())
-        self._guess = _corrected_prevalence(counts, p, q)
-
-    def value(self, u: Float) -> Float:
-        """Logarithm of the density at logits u, without the prior's constant."""
-        mixture = expit(u) * self._positive + expit(-u) * self._negative
-        prior = self._a * log_expit(u) + self._b * log_expit(-u)
-        return np.asarray(self._base + self._weight @ np.log(mixture) + prior)
-
-    def slopes(self, u: Float) -> tuple[Float, Float]:
-        """First and second derivative of `value`."""
-        theta, rest = expit(u), expit(-u)
-        y = theta * self._positive
-        y /= y + rest * self._negative
-        first = self._a + self._weight @ y - self._total * theta
-        return first, self._weight @ (y * (1 - y)) - self._total * theta * rest
-
-    @cached_property
-    def peak(self) -> tuple[Float, Float]:
-        """The only stationary point, and the spread there, by Newton steps inside a shrinking bracket.
-
-        It lies where it would be if everyone of unknown status were negative, or positive, or between.
-        """
-        low = np.full(self._base.shape, logit(self._a / self._total))
-        high = np.full(self._base.shape, -logit(self._b / self._total))
-        u = np.clip(logit(self._guess), low, high)
-        for _ in range(80):
-            first, second = self.slopes(u)
-            low, high = np.where(first > 0, u, low), np.where(first > 0, high, u)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                newton = u - first / second
-            good = (second < 0) & (newton >= low) & (newton <= high)
-            step = np.where(good, newton, (low + high) / 2) - u
-            u = u + step
-            if np.all((step**2 * np.abs(second) < 1e-3) | (high - low < 1e-9)):
-                break
-        return u, 1 / np.sqrt(np.maximum(-second, 1e-3))
-
-    def laplace(self) -> Float:
-        """log ∫ over θ, by Laplace's method in logit θ: good enough to see where (p, q) lives."""
-        u, spread = self.peak
-        return np.asarray(self.value(u) + np.log(spread) + _LOG_ROOT_2PI)
-
-    def lines(self) -> Lines:
-        """Intervals of θ that hold its density."""
-        lower, upper = (expit(self._end(side)) for side in (-1.0, 1.0))
-        return Lines(0, *snapped(lower, upper, np.ones(lower.size)))
-
-    def _end(self, side: float) -> Float:
-        """Where the density has fallen enough on one side of its peak.
-
-        Newton steps on √fall, which is nearly linear, inside a bracket that is open outwards at first.
-        """
-        peak, spread = self.peak
-        least, aim, most = _FALL
-        top = self.value(peak)
-        inner, outer = np.zeros(peak.shape), np.full(peak.shape, np.inf)
-        away = np.sqrt(2 * aim) * spread
-        for _ in range(60):
-            u = np.clip(peak + side * away, -_EDGE, _EDGE)
-            fall = np.maximum(top - self.value(u), 1e-300)
-            short, far = (fall < least) & (np.abs(u) < _EDGE), fall > most
-            if not np.any(short | far):
-                break
-            inner, outer = np.where(short, away, inner), np.where(far, away, outer)
-            slope = np.maximum(-side * self.slopes(u)[0], 1e-300)
-            newton = away + 2 * np.sqrt(fall) * (np.sqrt(aim) - np.sqrt(fall)) / slope
-            newton = np.clip(newton, 0.3 * away, 4 * away)
-            good = (newton > inner) & (newton < outer)
-            middle = np.where(np.isinf(outer), 2 * away, (inner + outer) / 2)
-            away = np.where(short | far, np.where(good, newton, middle), away)
-        return np.asarray(np.clip(peak + side * away, -_EDGE, _EDGE))
-
-
-def _corrected_prevalence(counts: CountTable, p: Float, q: Float) -> Float:
-    """A first guess of θ given p and q: the share of positive results, corrected (Rogan and Gladen)."""
-    unknown = (counts.known == UNKNOWN) & (counts.n > 0)
-    weight = counts.weight[unknown]
-    if not weight.size:
-        return np.full(p.shape, 0.5)
-    mean = weight @ (counts.s[unknown] / counts.n[unknown]) / weight.sum()
-    return np.asarray(np.clip((mean - p) / np.maximum(1 - p - q, 1e-3), 1e-3, 1 - 1e-3))
-
-
-class Inner(NamedTuple):
-    """One population's θ integrated out at many points (p, q)."""
-
-    log_mass: Float  # relative to the likelihood at the centre
-    mean: Float
-    variance: Float
-    lower: Float  # of the conditional support
-    upper: Float
-
-
-class Population:
-    """One population: its likelihood, and its θ integrated out."""
-
-    def __init__(self, counts: CountTable, prior: Prior, p: float, q: float) -> None:
-        self.counts, self.prior = counts, prior
-        peak, _ = Conditional(counts, prior, np.array([p]), np.array([q])).peak
-        self.density = Density(counts, prior, np.array([expit(peak[0]), p, q]))
-
-    def lines(self, p: Float, q: Float) -> Lines:
-        """The conditional supports of θ."""
-        return Conditional(self.counts, self.prior, p, q).lines()
-
-    def masses(self, lines: Lines, p: Float, q: Float, size: int) -> tuple[Float, Float]:
-        """Nodes of θ and log masses there, both of shape (points, nodes)."""
-        theta, weights = lines.rule(self.density, size)
-        return theta, self.density.log_ratio(theta, p[:, None], q[:, None]) + weights
-
-    def integrate(self, p: Float, q: Float, size: int) -> Inner:
-        """Integrate θ out."""
-        lines = self.lines(p, q)
-        theta, log_mass = self.masses(lines, p, q, size)
-        top = log_mass.max(axis=1)
-        mass = np.exp(log_mass - top[:, None])
-        total = mass.sum(axis=1)
-        away = theta - lines.lower[:, None]
-        shift = np.einsum("ij,ij->i", mass, away) / total
-        away -= shift[:, None]
-        variance = np.einsum("ij,ij,ij->i", mass, away, away) / total
-        return Inner(top + np.log(total), lines.lower + shift, variance, lines.lower, lines.upper)
 
 
 class Points:
@@ -333,7 +196,7 @@ class Shared:
     """The posterior of several prevalences and one pair of error rates."""
 
     def __init__(self, tables: Sequence[CountTable], prior: Prior, tol: float = TOLERANCE) -> None:
-        self.prior, self.tables = prior, [_informative(table) for table in tables]
+        self.prior, self.tables = prior, [informative(table) for table in tables]
         self.plain = Density(CountTable([], []), prior, np.array([0.5, 0.25, 0.25]))
         self.cells = sum(len(table) + 2 for table in self.tables)
         self.seen = self._find_box()
@@ -510,12 +373,6 @@ def trimmed(inside: Interval, masses: Float, end: float, cut: float = _CUT) -> t
     if 0.85 * inside.length < high[0] - low[0] <= inside.length:  # not worth another look
         return float(inside.lower), float(inside.upper)
     return float(low[0]), float(high[0])
-
-
-def _informative(table: CountTable) -> CountTable:
-    """Leave out the individuals who say nothing: no replicates and no known status."""
-    kept = (table.n > 0) | (table.known != UNKNOWN)
-    return CountTable(table.n[kept], table.s[kept], table.weight[kept], table.known[kept])
 
 
 def _interpolation(new: Float, old: Float) -> Float:
