@@ -256,6 +256,7 @@ class TestDecisionTable:
             ([2, -3], "replicates must be whole numbers .* got -3 at position 1"),
             ([1.5], "replicates must be whole numbers"),
             (2.0, "replicates must be a whole number or several, got 2.0"),
+            (np.array(2.5), "replicates must be a whole number or several, got 2.5"),
             (True, "replicates must be a whole number or several, got True"),
             (10**12, "at most 1,000,000 rows"),
             ([2**53] * 2000, "at most 1,000,000 rows"),

@@ -271,6 +271,8 @@ def decision_table(
 
 def _results(replicates: int | Iterable[int]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Every (n, s) with n in replicates, refusing more than a person or a page could read."""
+    if isinstance(replicates, np.ndarray) and replicates.ndim == 0:  # iterable only in name
+        replicates = replicates.item()
     if isinstance(replicates, int | np.integer) and not isinstance(replicates, bool):
         replicates = range(1, int(replicates) + 1)
     if not isinstance(replicates, Iterable):

@@ -197,9 +197,10 @@ def _replication(parts: list[Part], rows: Rows, alarms: float) -> Iterator[Findi
     """Whether individuals with more replicates are more, or less, often positive."""
     test = score_test(rows, rows.replication)
     p_value = min(1.0, 2 * min(test.above, test.below))
-    if test.possible and p_value < alarms:
+    means = _mean_replicates(parts)
+    if test.possible and p_value < alarms and means is not None:
         word = "more" if test.z > 0 else "fewer"
-        few, many = _mean_replicates(parts)
+        few, many = means
         yield Finding(
             "informative-replication",
             p_value,
@@ -212,12 +213,15 @@ def _replication(parts: list[Part], rows: Rows, alarms: float) -> Iterator[Findi
         )
 
 
-def _mean_replicates(parts: list[Part]) -> tuple[float, float]:
-    """The mean number of replicates of negative and of positive individuals."""
+def _mean_replicates(parts: list[Part]) -> tuple[float, float] | None:
+    """The mean number of replicates of negative and of positive individuals; none if all are of one class."""
     n = np.concatenate([part.counts.n for part in parts])
     w = np.concatenate([part.counts.weight for part in parts]).astype(float)
     y = np.concatenate([part.chances.mean(axis=0) for part in parts])
-    return float((w * (1 - y)) @ n / (w @ (1 - y))), float((w * y) @ n / (w @ y))
+    negative, positive = w * (1 - y), w * y
+    if not (negative.any() and positive.any()):
+        return None
+    return float(negative @ n / negative.sum()), float(positive @ n / positive.sum())
 
 
 def _number(value: float) -> str:
