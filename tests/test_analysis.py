@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shlex
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import pyarrow.parquet
 import pytest
 
 import binreps as br
+from binreps.show.figures import figures
 from binreps.show.summary import summary
 from binreps.show.wording import command_line, headline, methods_paragraph, percent, python_lines
 from binreps.study.datasets import SCREENING_FILE
@@ -255,3 +257,56 @@ def test_columns_that_have_our_names_stay(tmp_path: Path) -> None:
     rows = list(csv.DictReader(files[1].read_text(encoding="utf-8").splitlines()))
     assert [row["score"] for row in rows] == ["9", "8"]
     assert [row["binreps_decision"] for row in rows] == ["negative", "positive"]
+
+
+def test_statuses_that_are_known_do_not_change_scores_and_that_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "known.csv"
+    file.write_text("n,s,status\n4,2,1\n4,2,\n4,0,0\n4,4,1\n", encoding="utf-8")
+    notes = br.analyse_file(file, known="status").notes
+    assert any("also of individuals whose status is known" in note for note in notes)
+
+
+def test_warnings_of_the_data_are_notes_and_are_not_raised_again(tmp_path: Path) -> None:
+    """A warning is an error in these tests."""
+    file = tmp_path / "lost.csv"
+    file.write_text("patient,test\na,1\na,0\nb,1\n,1\n", encoding="utf-8")
+    analysis = br.analyse_file(file)
+    assert any("without an individual" in note for note in analysis.notes)
+    br.write_folder(analysis, tmp_path / "out")
+
+
+def test_the_methods_paragraph_says_what_the_data_cannot_tell() -> None:
+    negative = br.analyse(br.CountTable([3], [0], [20]))
+    assert "next to nothing about the false-negative rate" in methods_paragraph(negative)
+    twice = br.analyse(br.CountTable([2, 2, 2], [0, 1, 2], [20, 9, 7]))
+    (first, *_) = twice.findings.warnings
+    assert first.sentence in methods_paragraph(twice)
+    good = br.analyse(br.simulate_counts(br.Rates(0.3, 0.1, 0.05), 400, [5, 6], rng=1))
+    assert "cannot" not in methods_paragraph(good)
+
+
+def test_an_analysis_prints_its_rates_and_findings() -> None:
+    analysis = br.analyse(br.CountTable([3, 3, 3, 3], [0, 1, 2, 3], [60, 9, 6, 25]))
+    assert repr(analysis) == str(analysis)
+    for part in ("100 individuals", "69 negative", "sensitivity", str(analysis.findings)):
+        assert part in str(analysis)
+
+
+def test_a_method_keeps_its_colour_from_figure_to_figure() -> None:
+    drawn = {one.name: one.chart.to_dict() for one in figures(br.analyse(br.load_screening_counts()))}
+    found = {name: set(_colours(drawn[name])) for name in ("rates", "scores")}
+    assert len(found["rates"]) == 3
+    assert found["rates"] < found["scores"]
+
+
+def _colours(spec: Any) -> Iterator[tuple[str, str]]:
+    """The methods and colours of every legend of methods."""
+    if isinstance(spec, dict):
+        colour = spec.get("color")
+        if isinstance(colour, dict) and colour.get("field") == "method":
+            yield from zip(colour["scale"]["domain"], colour["scale"]["range"], strict=True)
+        for one in spec.values():
+            yield from _colours(one)
+    elif isinstance(spec, list):
+        for one in spec:
+            yield from _colours(one)

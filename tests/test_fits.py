@@ -14,8 +14,12 @@ from binreps import (
     DataError,
     Fit,
     FitError,
+    Loss,
+    OptionError,
     Rates,
     Table,
+    check,
+    decision_table,
     fit_average,
     fit_bayes,
     fit_known,
@@ -23,6 +27,8 @@ from binreps import (
     fit_map_em,
     fit_median,
     fit_overdispersed,
+    fit_populations,
+    plot_rates,
     simulate_counts,
 )
 
@@ -244,3 +250,25 @@ def test_it_is_a_frozen_value(fit: Fit) -> None:
         fit.rates = RATES  # type: ignore[misc]
     assert pickle.loads(pickle.dumps(fit)) == fit
     assert hash(pickle.loads(pickle.dumps(fit))) == hash(fit)
+
+
+def test_what_is_no_count_table_or_no_prior_is_refused_in_a_sentence(name: str) -> None:
+    if name != "known":  # made from the columns of a table here
+        with pytest.raises(DataError, match="counts must be a CountTable, got list; count_table makes one"):
+            FITS[name]([[3, 1]])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("fit", [fit_bayes, fit_map, fit_overdispersed])
+def test_a_prior_that_is_none_is_refused_in_a_sentence(fit: Callable[..., Fit]) -> None:
+    with pytest.raises(OptionError, match=r"prior must be a Prior, such as .*, got \(1, 1\)"):
+        fit(COUNTS, (1, 1))
+
+
+def test_several_populations_are_no_single_fit() -> None:
+    several = fit_populations({"a": COUNTS, "b": COUNTS})
+    with pytest.raises(OptionError, match=r"got PopulationsFit; .* choose one, such as fit\[name\]"):
+        decision_table(several, Loss(), 2)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match=r"got PopulationsFit; .* choose one, such as fit\[name\]"):
+        plot_rates(several)  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match="loss must be a Loss, got CountTable"):
+        check(several["a"], COUNTS)  # type: ignore[arg-type]

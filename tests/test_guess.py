@@ -62,11 +62,59 @@ def test_a_rater_is_mentioned() -> None:
         ({"a": ["x", "x"], "b": ["y", "z"], "c": [1, 0]}, "which column is the individual.* 'a', 'b'"),
         ({"c": [1, 0]}, "say which column is the individual; the candidates are nothing"),
         ({"id": [1, 1], "c": [1, 0], "d": [1, 0]}, "which column holds result; the candidates are 'c', 'd'"),
+        ({"id": [1, 1, 2], "test": ["pos", "neg", "maybe"]}, "column 'test' also holds 'maybe'$"),
+        (
+            {"id": [1, 2], "result": ["oui", "non"]},
+            "'result' holds 'non', 'oui': say which of them is positive$",
+        ),
+        ({"id": [], "test": []}, "column 'test' is empty$"),
     ],
 )
 def test_what_is_not_clear_is_asked_for(sample: Any, sentence: str) -> None:
     with pytest.raises(DataError, match=sentence):
         guess_columns(sample)
+
+
+def test_replicates_that_are_numbered_alike_stand_out() -> None:
+    sample = {"id": [1, 2], "test1": [0, 1], "Test 2": [1, 1], "smoker": ["yes", "no"], "male": [0, 1]}
+    guess = guess_columns(sample)
+    assert guess.columns["replicates"] == ["test1", "Test 2"]
+    (note,) = guess.notes
+    assert "'smoker', 'male'" in note
+    named = guess_columns(sample, {"replicates": ["test1", "smoker"]})
+    assert named.columns["replicates"] == ["test1", "smoker"]
+    assert named.notes == ()
+
+
+def test_two_families_of_numbered_columns_are_all_replicates() -> None:
+    sample = {"a1": [0, 1], "a2": [1, 1], "b1": [0, 0], "b2": [0, 1]}
+    assert guess_columns(sample).columns["replicates"] == ["a1", "a2", "b1", "b2"]
+
+
+@pytest.mark.parametrize("bad", ["1,200", "1 200", "50x", "50.5", "-5"])
+def test_a_number_of_individuals_that_cannot_be_read_is_refused_and_not_left_out(
+    bad: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "counts.csv"
+    file.write_text(f'n,s,count\n3,0,"{bad}"\n3,1,50\n3,3,20\n', encoding="utf-8")
+    guess = guess_columns(peek(file))
+    assert guess.kind == "cells"
+    with pytest.raises(DataError, match="count a whole number"):
+        read_counts(file, **guess.columns)
+
+
+def test_a_weight_beside_individuals_is_mentioned() -> None:
+    guess = guess_columns({"patient": ["a", "b"], "n": [3, 3], "s": [1, 0], "count": [5, 6]})
+    assert "weight" not in guess.columns
+    (note,) = guess.notes
+    assert "'count'" in note
+
+
+def test_decimal_commas_in_every_cell(tmp_path: Path) -> None:
+    file = tmp_path / "counts.csv"
+    file.write_text("n;s;count\n4,0;0,0;50,0\n4,0;1,0;7,0\n", encoding="utf-8")
+    guess = guess_columns(peek(file))
+    assert read_counts(file, **guess.columns).individuals == 57
 
 
 def test_what_the_user_names_stays() -> None:

@@ -101,6 +101,16 @@ def expected_answers(loss: br.Loss, settings: Any = None) -> dict[str, int]:
     return br.analyse(br.load_screening_counts(), chosen).answers
 
 
+def test_what_the_data_cannot_tell_is_said_beside_the_numbers(page: Any) -> None:
+    load_example(page)
+    expect(page.locator("#warned p")).to_have_count(0)
+    counts = {"name": "twice.csv", "mimeType": "text/csv", "buffer": b"n,s,count\n2,0,50\n2,1,9\n2,2,20\n"}
+    page.set_input_files("#file", counts)
+    expect(page.locator("#warned")).to_contain_text("cannot")
+    page.click("#warned a")
+    assert page.evaluate("location.hash") == "#checks-title"
+
+
 def test_the_example_shows_the_numbers_of_the_library(page: Any) -> None:
     load_example(page)
     analysis = br.analyse(br.load_screening_counts())

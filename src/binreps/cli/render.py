@@ -11,6 +11,7 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from binreps.decide.checks.findings import Findings
+from binreps.fits.overdispersed import OverdispersedFit
 from binreps.show.analysis import METHODS, Analysis, Part, Source
 from binreps.show.wording import headline, method_name, plural
 from binreps.table import Table, format_value
@@ -49,6 +50,10 @@ def _part_blocks(part: Part, analysis: Analysis) -> Iterator[RenderableType]:
     if "bayes" in part.fits:
         whose = METHODS["overdispersed" if "overdispersed" in part.fits else "bayes"]
         yield _indented(Text(f"lower, upper: {level:.0%} credible interval, {whose}", style="dim"))
+    if isinstance(correlated := part.fits.get("overdispersed"), OverdispersedFit):
+        low, high = correlated.intraclass_interval(level)
+        found = f"{correlated.intraclass_correlation:.3f}, from {low:.3f} to {high:.3f}"
+        yield _indented(Text(f"intra-class correlation of replicates: {found}"))
     yield _title(f"Everyone in the data{where}")
     yield _indented(_answers(part.answers))
     yield _title(f"The next individual, by {method_name(analysis)}{where}")

@@ -258,6 +258,9 @@ def decision_table(
     costs: false positive 1, false negative 1, inconclusive 0.2; negative below 0.2, positive above 0.8
     """
     check_level(level)
+    if not hasattr(fit, "predict"):
+        advice = "of the fit of several populations choose one, such as fit[name]"
+        raise OptionError(f"fit must be one fit, got {type(fit).__name__}; {advice}")
     n, s = _results(replicates)
     probability = np.asarray(fit.predict(n, s), dtype=float)
     columns: dict[str, Any] = {"n": n, "s": s, "probability": probability}

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from binreps.counts import CountTable
-from binreps.errors import BinrepsWarning, FitError, OptionError
+from binreps.errors import BinrepsWarning, DataError, FitError, OptionError
 from binreps.model import NAMES, Float, Prior, Rates, likelihood_score
 from binreps.table import Table
 
@@ -116,10 +116,26 @@ def integrable(prior: Prior | None) -> Prior:
     Of Beta(a, ·) the share (10⁻³⁰⁸)^a lies below the smallest float, more than a rounding if a < 0.05; and a
     log density a log x is rounded by 10⁻¹⁶ a, more than the tolerance if a > 10⁷.
     """
-    chosen = prior or Prior()
+    chosen = checked_prior(prior)
     for name, shapes in zip(NAMES, chosen, strict=True):
         check_integrable(name, shapes)
     return chosen
+
+
+def checked_prior(prior: Prior | None) -> Prior:
+    """The prior, `Prior()` if none is given; anything else is refused."""
+    if prior is not None and not isinstance(prior, Prior):
+        raise OptionError(f"prior must be a Prior, such as Prior(false_positive=(2, 20)), got {prior!r}")
+    return prior or Prior()
+
+
+def check_counts(counts: CountTable) -> None:
+    """Refuse what is no count table, such as the table that one is made from."""
+    if not isinstance(counts, CountTable):
+        raise DataError(
+            f"counts must be a CountTable, got {type(counts).__name__}; count_table makes one from a table "
+            "of results, and CountTable(n, s) from counts"
+        )
 
 
 def check_integrable(name: str, shapes: tuple[float, float]) -> None:
@@ -131,6 +147,7 @@ def check_integrable(name: str, shapes: tuple[float, float]) -> None:
 
 def refuse_empty(counts: CountTable, method: str) -> None:
     """The point fits need at least one individual."""
+    check_counts(counts)
     if not len(counts):
         raise FitError(f"the {method} needs at least one individual, got an empty table; fit_bayes takes it")
 

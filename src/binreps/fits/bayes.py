@@ -13,7 +13,7 @@ from scipy.special import expit, logit
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import OptionError
-from binreps.fits.base import PrintsItsSummary, fit_title, integrable, rates_rows
+from binreps.fits.base import PrintsItsSummary, check_counts, fit_title, integrable, rates_rows
 from binreps.fits.exact.gauss import Series
 from binreps.fits.exact.grid import Grid, Marginal, Pairs, find_root, theta_summed_out
 from binreps.fits.exact.law import Law
@@ -380,6 +380,7 @@ def fit_bayes(counts: CountTable, prior: Prior | None = None) -> BayesFit:
     >>> float(round(fit.predict(4, 2), 3))
     0.4
     """
+    check_counts(counts)
     prior = integrable(prior)
     return BayesFit(counts, prior, integrate(counts, prior))
 

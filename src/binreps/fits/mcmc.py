@@ -18,7 +18,7 @@ from scipy.special import expit, logsumexp
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import FitError, OptionError
-from binreps.fits.base import PrintsItsSummary, fit_title, rates_rows
+from binreps.fits.base import PrintsItsSummary, check_counts, checked_prior, fit_title, rates_rows
 from binreps.model import NAMES, Float, Prior, Rates, checked_pairs, score_at
 from binreps.options import check_level, check_whole, generator
 from binreps.table import Table
@@ -236,13 +236,15 @@ def fit_mcmc(
     >>> fit.divergences, max(fit.rhat.values()) < 1.01
     (0, True)
     """
+    check_counts(counts)
+    prior = checked_prior(prior)
     source = generator(rng)
     check_whole("draws", draws, 100, 10**6)
     check_whole("chains", chains, 2, 1000)
     check_whole("tune", tune, 100, 10**6)
     (nutpie,) = _extra("fit_mcmc", "nutpie")
     trace = nutpie.sample(
-        _compiled().with_data(**_data(counts, prior or Prior())),
+        _compiled().with_data(**_data(counts, prior)),
         draws=int(draws),
         tune=int(tune),
         chains=int(chains),
@@ -251,7 +253,7 @@ def fit_mcmc(
         progress_bar=False,
     )
     kept = Rates(*(trace.posterior[name].to_numpy() for name in NAMES))
-    return McmcFit(counts, prior or Prior(), kept, trace.sample_stats["diverging"].to_numpy().astype(bool))
+    return McmcFit(counts, prior, kept, trace.sample_stats["diverging"].to_numpy().astype(bool))
 
 
 def to_pymc(counts: CountTable, prior: Prior | None = None) -> Any:
@@ -272,8 +274,9 @@ def to_pymc(counts: CountTable, prior: Prior | None = None) -> Any:
     ['false_negative', 'false_positive', 'prevalence']
     """
     pm, pt = _extra("to_pymc", "pymc", "pytensor.tensor")
+    check_counts(counts)
     with pm.Model() as model:
-        data = {name: pm.Data(name, values) for name, values in _data(counts, prior or Prior()).items()}
+        data = {name: pm.Data(name, values) for name, values in _data(counts, checked_prior(prior)).items()}
         n, s, weight, shapes, known = data.values()
         theta = pm.Beta("prevalence", shapes[0, 0], shapes[0, 1])
         # a truncated Beta has no usable gradient in PyMC: a uniform one, and the rest of the log density

@@ -20,7 +20,15 @@ from scipy.special import expit, logit, xlog1py, xlogy
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import BinrepsWarning, FitError, OptionError
-from binreps.fits.base import PointFit, fit_title, plug_in_rates, rates_rows, refuse_empty, rests_on_prior
+from binreps.fits.base import (
+    PointFit,
+    checked_prior,
+    fit_title,
+    plug_in_rates,
+    rates_rows,
+    refuse_empty,
+    rests_on_prior,
+)
 from binreps.model import NAMES, Float, Prior, Rates, log_class_likelihoods, score_at
 from binreps.options import check_tol, check_whole
 from binreps.table import Table
@@ -162,6 +170,7 @@ class Objective:
 def map_objective(counts: CountTable, prior: Prior) -> Objective:
     """The objective of the posterior mode, if there is one."""
     refuse_empty(counts, MapFit.method)
+    checked_prior(prior)
     refuse_small_shapes(prior)
     for name, shapes in zip(NAMES, prior, strict=True):
         if max(shapes) > _MOST_SHAPE:

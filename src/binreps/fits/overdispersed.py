@@ -11,7 +11,14 @@ from numpy.typing import ArrayLike
 
 from binreps.counts import CountTable
 from binreps.errors import OptionError
-from binreps.fits.base import PrintsItsSummary, check_integrable, fit_title, integrable, rates_rows
+from binreps.fits.base import (
+    PrintsItsSummary,
+    check_counts,
+    check_integrable,
+    fit_title,
+    integrable,
+    rates_rows,
+)
 from binreps.fits.exact.correlated import CorrelatedPosterior, log_correlated
 from binreps.fits.exact.grid import Grid, Marginal
 from binreps.model import NAMES, Float, Prior, Rates, checked_pairs
@@ -261,6 +268,7 @@ def fit_overdispersed(
     4.6
     """
     a, b = Prior(prevalence=_shapes(intraclass)).prevalence
+    check_counts(counts)
     chosen = integrable(prior)
     return OverdispersedFit(counts, chosen, (a, b), CorrelatedPosterior(counts, chosen, (a, b)))
 

@@ -292,8 +292,11 @@ def _dialect(file: Path, wanted: Sequence[str]) -> _Dialect:
 
 
 def _likely_header(lines: Sequence[str]) -> tuple[str, int, list[str]]:
-    """The separator that gives most fields, and the first line with as many, most of them filled."""
-    best: tuple[str, int, list[str]] = (",", 0, [])
+    """The separator on whose number of fields most lines agree, and the first such line, if mostly filled.
+
+    With decimal commas a comma may give more fields than the semicolon does, but not in the header.
+    """
+    best, agreed = (",", 0, next(csv.reader(lines), [])), (0, 1)
     for separator in _SEPARATORS:
         rows = [[field.strip() for field in row] for row in csv.reader(lines, delimiter=separator)]
         widths = [len(row) for row in rows if any(row)]
@@ -301,8 +304,8 @@ def _likely_header(lines: Sequence[str]) -> tuple[str, int, list[str]]:
         skip = next(
             (i for i, row in enumerate(rows) if len(row) == usual < 2 * len(list(filter(None, row)))), 0
         )
-        if rows and usual > len(best[2]):
-            best = separator, skip, rows[skip]
+        if usual > 1 and (widths.count(usual), usual) > agreed:
+            best, agreed = (separator, skip, rows[skip]), (widths.count(usual), usual)
     return best
 
 

@@ -109,11 +109,23 @@ def _kind_of_results(free: Sample, columns: Columns) -> Kind:
     """Wide if several columns hold results and no individual comes back, otherwise long."""
     results = _results(free, columns)
     if not results:
-        example = f"; the columns are {listed(list(free))}" if free else ""
+        example = _nearly(free) or (f"; the columns are {listed(list(free))}" if free else "")
         raise DataError(f"no column holds results (0/1, yes/no, pos/neg, +/−) or counts n and s{example}")
     named = [name for name in free if _named(name, "individual")]
     again = "individual" in columns or any(_comes_back(free[name]) for name in named)
     return "wide" if len(results) > 1 and not again else "long"
+
+
+def _nearly(free: Sample) -> str:
+    """What keeps the column that is called like a result from being one, if there is one."""
+    for name in (name for name in free if _named(name, "result")):
+        others = sorted({_text(value) for value in free[name]} - {"", *POSITIVE, *NEGATIVE})
+        if len(others) == 2:
+            return f"; column {name!r} holds {listed(others)}: say which of them is positive"
+        if others:
+            return f"; column {name!r} also holds {listed(others)}"
+        return f"; column {name!r} is empty"
+    return ""
 
 
 def _long(free: Sample, columns: Columns) -> tuple[Columns, list[str]]:
@@ -131,9 +143,27 @@ def _long(free: Sample, columns: Columns) -> tuple[Columns, list[str]]:
 
 def _wide(free: Sample, columns: Columns) -> tuple[Columns, list[str]]:
     """The columns of results, and the individual if one column tells every row apart."""
-    replicates = columns.get("replicates") or _results(free, columns)
+    results = _results(free, columns)
+    replicates = columns.get("replicates") or _numbered(results) or results
     rest = {name: values for name, values in free.items() if name not in set(replicates)}
-    return cast(Columns, {**_own_id(rest, columns), **columns, "replicates": list(replicates)}), []
+    others = [name for name in results if name not in set(replicates)] if "replicates" not in columns else []
+    advice = "name every replicate if they are"
+    notes = (
+        [f"not taken for replicates, though they read as results: {listed(others)}; {advice}"]
+        if others
+        else []
+    )
+    return cast(Columns, {**_own_id(rest, columns), **columns, "replicates": list(replicates)}), notes
+
+
+def _numbered(results: Sequence[str]) -> list[str]:
+    """The results that are numbered alike (test1, test2, …), if one name alone is."""
+    stems: dict[str, list[str]] = {}
+    for name in results:
+        if match := re.fullmatch(r"(.*?)[\W_]*[0-9]+", name.casefold().strip()):
+            stems.setdefault(match[1], []).append(name)
+    several = [names for names in stems.values() if len(names) > 1]
+    return several[0] if len(several) == 1 else []
 
 
 def _counted(free: Sample, columns: Columns) -> tuple[Columns, list[str]]:
@@ -143,13 +173,15 @@ def _counted(free: Sample, columns: Columns) -> tuple[Columns, list[str]]:
         if part not in found:
             found[part] = _one([name for name in _whole(free) if _named(name, part)], part, "counts")
     rest = {name: values for name, values in free.items() if name not in {found["n"], found["s"]}}
-    weights = [name for name in _whole(rest) if _named(name, "weight")]
+    weights = [name for name in rest if _named(name, "weight")]  # also one that cannot be read: it is refused
     own = _own_id(rest, columns)
     if "weight" not in found and len(weights) == 1 and not own:
         found["weight"] = weights[0]
-    if "weight" not in found:
-        found = {**own, **found}
-    return cast(Columns, found), []
+    if "weight" in found:
+        return cast(Columns, found), []
+    why = "there is an individual in each row" if own else "there are several of the kind"
+    notes = [f"not used as a number of individuals, as {why}: {listed(weights)}"] if weights else []
+    return cast(Columns, {**own, **found}), notes
 
 
 def _counts_named(free: Sample) -> bool:

@@ -154,6 +154,18 @@ class Analysis:
     truth: CountTable | None = None  # the same individuals with their true statuses, which judged them
     source: Source = field(default_factory=lambda: Source("counts"))
 
+    def __str__(self) -> str:
+        answers = ", ".join(f"{count:,} {word}" for word, count in self.answers.items())
+        blocks = [f"{self.source.name}: {self.counts.individuals:,} individuals, {answers}"]
+        for part in self.parts:
+            title = [] if part.name is None else [str(part.name)]
+            blocks.append("\n".join([*title, str(part.rates(self.settings.level))]))
+        blocks += [str(self.findings)] if len(self.findings) else []
+        return "\n\n".join(blocks + ["\n".join(self.notes)] * bool(self.notes))
+
+    def __repr__(self) -> str:
+        return str(self)
+
     @property
     def main(self) -> Part:
         """The first population, or the only one."""
@@ -283,6 +295,8 @@ def analyse_file(
     judge = None
     if truth is not None:
         judge, counts = _everyone(counts), _forgotten(counts)
+    if known is not None:
+        notes.append("scores say what the replicates say, also of individuals whose status is known")
     analysis = analyse(counts, settings, truth=judge)
     title = name or (files[0].name if len(files) == 1 else f"{files[0].name} and {len(files) - 1} more")
     hashes, names = tuple(_sha256(file) for file in files), tuple(str(file) for file in files)
@@ -362,7 +376,8 @@ def _populations(
     if truth is not None:
         raise OptionError("truth cannot judge several populations at once; analyse them one by one")
     shared = fit_populations(counts, settings.prior)
-    parts, reasons = [], []
+    alone = "Bayes alone shares the error rates between populations; the other methods see each on its own"
+    parts, reasons = [], [alone]
     for name, table in counts.items():
         part, sentences = _part(name, table, shared[name], settings, None)
         parts.append(part)

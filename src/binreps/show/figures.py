@@ -10,8 +10,9 @@ import numpy as np
 from binreps.counts import UNKNOWN, CountTable
 from binreps.decide.indecision import risk_by_cost
 from binreps.decide.predictive import predictive_counts
+from binreps.fits.base import Fit
 from binreps.fits.bayes import BayesFit
-from binreps.show.analysis import METHODS, Analysis, Part
+from binreps.show.analysis import METHODS, Analysis, Method, Part
 from binreps.show.decision_plots import plot_decisions, plot_individuals, plot_risk_by_cost, plot_risks
 from binreps.show.plots import plot_counts, plot_populations, plot_rates, plot_scores
 from binreps.table import Table
@@ -51,7 +52,7 @@ def _part_figures(part: Part, analysis: Analysis) -> Iterator[Figure]:
     thresholds = settings.loss.thresholds
     bayes = part.fits.get("bayes")
     if isinstance(bayes, BayesFit):
-        others = {METHODS[method]: fit for method, fit in part.fits.items() if method != "bayes"}
+        others = {name: fit for name, fit in _ordered(part).items() if fit is not bayes}
         caption = (
             "Prior and posterior of the three rates; shaded: the credible interval; marks: the other methods."
         )
@@ -62,8 +63,8 @@ def _part_figures(part: Part, analysis: Analysis) -> Iterator[Figure]:
     yield Figure("individuals", caption, plot_individuals(part.cells, thresholds))
     if 0 < len(part.counts) <= _MOST_CELLS:
         caption = "Scores by all methods against the number of positives."
-        named = {METHODS[method]: fit for method, fit in part.fits.items()}
-        yield Figure("scores", caption, plot_scores(named, thresholds=thresholds, level=settings.level))
+        drawn = plot_scores(_ordered(part), thresholds=thresholds, level=settings.level)
+        yield Figure("scores", caption, drawn)
         if isinstance(bayes, BayesFit):
             caption = (
                 "Individuals observed (bars) and expected by the fit (points with intervals): "
@@ -76,8 +77,14 @@ def _part_figures(part: Part, analysis: Analysis) -> Iterator[Figure]:
         yield Figure("risk_by_cost", caption, plot_risk_by_cost(_risk_by_cost(part, analysis.truth)))
 
 
+def _ordered(part: Part) -> dict[str, Fit]:
+    """The fits by their names, in one order: a method keeps its colour and shape from figure to figure."""
+    methods: tuple[Method, ...] = ("bayes", "map", "average", "median", "overdispersed")
+    return {METHODS[method]: part.fits[method] for method in methods if method in part.fits}
+
+
 def _risk_by_cost(part: Part, truth: CountTable) -> Table:
     """The risk of every method, for every cost of an inconclusive answer."""
     status = np.where(truth.known == UNKNOWN, np.nan, truth.known)
-    scores = {METHODS[method]: fit.score(truth.n, truth.s) for method, fit in part.fits.items()}
+    scores = {name: fit.score(truth.n, truth.s) for name, fit in _ordered(part).items()}
     return risk_by_cost(scores, status, truth.weight)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
-from binreps.errors import OptionError
+from binreps.errors import BinrepsWarning, OptionError
 from binreps.read.files import check_target, open_files, replacing, write_table
 from binreps.show.analysis import Analysis
 from binreps.show.attach import ADDED, score_file
@@ -61,7 +62,9 @@ def write_scores(analysis: Analysis, target: Path, *, memory: str | None = None)
     how: Any = {"loss": settings.loss, "level": settings.level, "population": source.population}
     prefix = _prefix(analysis)
     columns: Any = source.guess.columns
-    score_file(list(source.paths), target, analysis.fit, memory=memory, prefix=prefix, **how, **columns)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", BinrepsWarning)  # the analysis has them among its notes
+        score_file(list(source.paths), target, analysis.fit, memory=memory, prefix=prefix, **how, **columns)
 
 
 def _prefix(analysis: Analysis) -> str:

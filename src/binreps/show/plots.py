@@ -87,6 +87,9 @@ def plot_rates(
     """
     import altair as alt
 
+    if isinstance(fit, PopulationsFit) or not hasattr(fit, "marginal"):
+        advice = "of several populations choose one, such as fit[name]"
+        raise OptionError(f"fit must be a fit with a posterior, got {type(fit).__name__}; {advice}")
     lower, upper = fit.interval(level)
     others = others or {}
     panels = []

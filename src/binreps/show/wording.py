@@ -130,14 +130,22 @@ def methods_paragraph(analysis: Analysis) -> str:
     settings, counts, part = analysis.settings, analysis.counts, analysis.main
     sizes = sorted(set(counts.n.tolist()))
     span = str(sizes[0]) if len(sizes) == 1 else f"{sizes[0]} to {sizes[-1]}" if sizes else "no"
-    data = f"{plural(counts.individuals, 'individual')} had {span} binary replicates each"
+    each = " each" if counts.individuals > 1 else ""
+    data = f"{plural(counts.individuals, 'individual')} had {span} binary replicates{each}"
     total = f"({plural(counts.replicates, 'replicate')}, {counts.positives:,} of them positive)"
     model = (
         "Each individual has a latent status; given it, replicates are independent and err with a common "
         "false-positive or false-negative rate, both below one half (Royer-Carenzi, Lorenzo & Pudlo, 2026)."
     )
     estimates = _estimate_sentence(analysis, part)
-    return " ".join([f"{data} {total}.", model, *estimates, _decision_sentence(settings), _software(part)])
+    decisions, software = _decision_sentence(settings), _software(part)
+    return " ".join([f"{data} {total}.", model, *estimates, *_caveats(analysis), decisions, software])
+
+
+def _caveats(analysis: Analysis) -> list[str]:
+    """What must not be left out beside the estimates: the warnings on what the data cannot tell."""
+    untold = ("no-", "not-identifiable", "two-replicates", "unlearnt-", "at-half-")
+    return [one.sentence for one in analysis.findings.warnings if one.name.startswith(untold)]
 
 
 def _estimate_sentence(analysis: Analysis, part: Part) -> list[str]:

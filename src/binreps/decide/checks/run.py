@@ -64,6 +64,8 @@ def check(fit: Any, loss: Loss | None = None, *, level: float = 0.95) -> Finding
     check_level(level)
     if not hasattr(fit, "counts"):
         raise OptionError(f"fit must be what a fit_… function returned, got {type(fit).__name__}")
+    if loss is not None and not isinstance(loss, Loss):
+        raise OptionError(f"loss must be a Loss, got {type(loss).__name__}")
     return Findings(tuple(_findings(fit, loss, 1 - level)))
 
 

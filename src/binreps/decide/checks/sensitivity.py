@@ -26,7 +26,7 @@ def sensitivity_findings(parts: list[Part], prior: Prior) -> Iterator[Finding]:
         worst = max((_shifted(parts, prior, name, likelihood)), key=lambda found: abs(found[1]))
         rate, shift, by_data = worst
         if abs(shift) >= _NOTICEABLE:
-            yield _finding(name, rate, shift, by_data)
+            yield _finding(name, rate, shift, by_data, getattr(prior, name) == getattr(Prior(), name))
 
 
 def _shifted(parts: list[Part], prior: Prior, name: str, likelihood: Float) -> list[tuple[str, float, float]]:
@@ -64,7 +64,7 @@ def shift_per_doubling(x: Float, log_factor: Float) -> float:
     return float(np.log(2) * np.mean((x - x.mean()) * (log_factor - log_factor.mean())) / spread)
 
 
-def _finding(name: str, rate: str, shift: float, by_data: float) -> Finding:
+def _finding(name: str, rate: str, shift: float, by_data: float, unchosen: bool) -> Finding:
     """What a sensitive prior means, by what the likelihood does to the same rate."""
     conflict = abs(by_data) >= _NOTICEABLE and by_data * shift < 0
     meaning = (
@@ -75,6 +75,11 @@ def _finding(name: str, rate: str, shift: float, by_data: float) -> Finding:
         if conflict
         else "Say where this prior comes from, and show the results under another one beside these."
     )
+    if unchosen:
+        advice = (
+            "This is the default prior: put what you know of the rate in its place, or show the results "
+            "under another one beside these."
+        )
     return Finding(
         f"prior-{name.replace('_', '-')}",
         abs(shift),

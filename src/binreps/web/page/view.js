@@ -96,6 +96,8 @@ function* people(data, population) {
 }
 
 export function showFindings(findings) {
+  const warnings = findings.filter((one) => one.severity === "warning");
+  fill("warned", warnings.length ? h("p", { class: "problem" }, warnings[0].sentence, " ", h("a", { href: "#checks-title" }, "What to do")) : []);
   fill("checks", findings.length
     ? findings.map((one) => h("p", { class: one.severity === "warning" ? "problem" : "note" }, one.sentence, " ", h("em", {}, one.advice)))
     : h("p", {}, "Nothing to report: the data identify the rates, and the model describes the counts."));
