@@ -256,3 +256,14 @@ def test_a_prior_is_made_from_words(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(capsys, "prior", "prevalence", "--between", "0.01,0.2")[0] == 0
     assert "say it in one way" in run(capsys, "prior", "prevalence")[2]
     assert "--share and --of go together" in run(capsys, "prior", "prevalence", "--share", "0.1")[2]
+
+
+def test_groups_whose_estimates_rest_on_the_prior_are_counted(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path = tmp_path / "clinics.csv"
+    rows = ["x,a,1", "x,a,0", "x,a,1", "y,b,1", "y,b,0", "y,c,1", "y,c,0"]
+    path.write_text("\n".join(["clinic,patient,test", *rows]), encoding="utf-8")
+    code, out, _ = run(capsys, "analyse", path, "--by", "clinic")
+    assert code == 0
+    assert "in 1 of 2 groups the data alone cannot tell" in out

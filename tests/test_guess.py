@@ -60,7 +60,7 @@ def test_a_rater_is_mentioned() -> None:
         ({"a": ["x"], "b": ["y"]}, "no column holds results.*; the columns are 'a', 'b'"),
         ({}, r"no column holds results \(0/1, yes/no, pos/neg, \+/−\) or counts n and s$"),
         ({"a": ["x", "x"], "b": ["y", "z"], "c": [1, 0]}, "which column is the individual.* 'a', 'b'"),
-        ({"c": [1, 0]}, "say which column is the individual; the candidates are nothing"),
+        ({"c": [1, 0]}, "say which column is the individual; none is left besides the results"),
         ({"id": [1, 1], "c": [1, 0], "d": [1, 0]}, "which column holds result; the candidates are 'c', 'd'"),
         ({"id": [1, 1, 2], "test": ["pos", "neg", "maybe"]}, "column 'test' also holds 'maybe'$"),
         (

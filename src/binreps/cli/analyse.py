@@ -40,7 +40,11 @@ def analyse_command(
     truth: opt.Truth = None,
     population: opt.Population = None,
     by: Annotated[
-        list[str] | None, typer.Option("--by", help="Fit each group on its own; repeat for several columns.")
+        list[str] | None,
+        typer.Option(
+            "--by",
+            help="Fit each group on its own, and give its rates alone; repeat for several columns.",
+        ),
     ] = None,
     positive: opt.Positive = None,
     negative: opt.Negative = None,
@@ -134,9 +138,17 @@ def _by(
         table = Table({name: [row[i] for row in rows] for i, name in enumerate(answers.columns)})
     if target is not None:
         write_table(table, target)
-    _print_groups(table, as_json, [*guess.notes, *(str(warning.message) for warning in caught)])
+    notes = [*guess.notes, *(str(warning.message) for warning in caught), *_untold(table)]
+    _print_groups(table, as_json, notes)
     if target is not None and not as_json:
         print(f"\nWritten to {target}")
+
+
+def _untold(table: Table) -> list[str]:
+    """In how many groups the estimates rest on the prior."""
+    untold = sum(value is False for value in table["identifiable"])
+    rule = "the data alone cannot tell prevalence and error rates apart: the estimates rest on the prior"
+    return [f"in {untold:,} of {len(table):,} groups {rule}"] if untold else []
 
 
 def _print_groups(table: Table, as_json: bool, notes: list[str]) -> None:

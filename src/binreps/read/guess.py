@@ -135,7 +135,7 @@ def _long(free: Sample, columns: Columns) -> tuple[Columns, list[str]]:
     rest = {name: values for name, values in free.items() if name != result}
     individual = columns.get("individual") or _individual(rest)
     if individual is None:
-        raise DataError(f"say which column is the individual; the candidates are {listed(list(rest))}")
+        raise DataError("say which column is the individual; none is left besides the results")
     raters = [name for name in rest if _named(name, "rater") and name != individual]
     notes = [f"the model gives every rater the same error rates, so column {r!r} is not used" for r in raters]
     return cast(Columns, {**columns, "individual": individual, "result": result}), notes

@@ -225,7 +225,9 @@ def plot_individuals(table: Table, thresholds: tuple[float, float] | None = None
     layers.append(base.mark_rule(strokeWidth=3).encode(**axes("score")))
     if judged:
         layers += _truth_strip(cells, axes("y"))
-    return themed(layered(*layers, width=560, height=300, title=f"{people:,} individuals"))
+    return themed(
+        layered(*layers, width=560, height=300, title=f"{people:,} individual{'s' * (people != 1)}")
+    )
 
 
 def _sorted_cells(table: Table) -> list[dict[str, Any]]:
