@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol
 
@@ -42,12 +43,12 @@ class Fit(Protocol):
         """The estimates as a table."""
 
 
-class PrintsItsSummary:
+class PrintsItsSummary(ABC):
     """What a fit shows of itself, in a terminal and in a notebook."""
 
+    @abstractmethod
     def summary(self) -> Table:
         """The estimates as a table."""
-        raise NotImplementedError
 
     def __str__(self) -> str:
         return str(self.summary())

@@ -118,14 +118,13 @@ def _kind_of_results(free: Sample, columns: Columns) -> Kind:
 
 def _nearly(free: Sample) -> str:
     """What keeps the column that is called like a result from being one, if there is one."""
-    for name in (name for name in free if _named(name, "result")):
-        others = sorted({_text(value) for value in free[name]} - {"", *POSITIVE, *NEGATIVE})
-        if len(others) == 2:
-            return f"; column {name!r} holds {listed(others)}: say which of them is positive"
-        if others:
-            return f"; column {name!r} also holds {listed(others)}"
-        return f"; column {name!r} is empty"
-    return ""
+    name = next((name for name in free if _named(name, "result")), None)
+    if name is None:
+        return ""
+    others = sorted({_text(value) for value in free[name]} - {"", *POSITIVE, *NEGATIVE})
+    if len(others) == 2:
+        return f"; column {name!r} holds {listed(others)}: say which of them is positive"
+    return f"; column {name!r} also holds {listed(others)}" if others else f"; column {name!r} is empty"
 
 
 def _long(free: Sample, columns: Columns) -> tuple[Columns, list[str]]:
@@ -146,13 +145,11 @@ def _wide(free: Sample, columns: Columns) -> tuple[Columns, list[str]]:
     results = _results(free, columns)
     replicates = columns.get("replicates") or _numbered(results) or results
     rest = {name: values for name, values in free.items() if name not in set(replicates)}
-    others = [name for name in results if name not in set(replicates)] if "replicates" not in columns else []
-    advice = "name every replicate if they are"
-    notes = (
-        [f"not taken for replicates, though they read as results: {listed(others)}; {advice}"]
-        if others
-        else []
+    others = [] if "replicates" in columns else [name for name in results if name in rest]
+    said = (
+        f"not taken for replicates, though they read as results: {listed(others)}; name every replicate if "
     )
+    notes = [f"{said}they are"] if others else []
     return cast(Columns, {**_own_id(rest, columns), **columns, "replicates": list(replicates)}), notes
 
 

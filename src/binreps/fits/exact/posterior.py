@@ -201,12 +201,16 @@ class NestedPosterior:
     def theta_lines(self, detail: float = 1.0, _least: int = 0) -> list[ThetaLines]:
         """The innermost lines of the nest, or of one with more nodes outside them."""
         if detail not in self._lines:
-            outer, second, third = self.grid.sizes
-            few = self.grid.mass.size * detail**2 < _MOST_IN_NEST
-            grid, sizes = self.grid, (int(detail * outer), int(detail * second), third)
-            finer = NestedGrid(self.support, 2, grid.panels, sizes) if detail > 1 and few else grid
-            self._lines[detail] = _innermost(finer) if detail == 1 or few else []
+            self._lines[detail] = _innermost(self.grid) if detail == 1 else self._finer_lines(detail)
         return self._lines[detail]
+
+    def _finer_lines(self, detail: float) -> list[ThetaLines]:
+        """The lines of a nest with more nodes on p and q; none where they would be too many."""
+        if self.grid.mass.size * detail**2 > _MOST_IN_NEST:
+            return []
+        outer, second, third = self.grid.sizes
+        sizes = (int(detail * outer), int(detail * second), third)
+        return _innermost(NestedGrid(self.support, 2, self.grid.panels, sizes))
 
     def draws(self, size: int, rng: np.random.Generator) -> Float:
         """By inverse distribution functions: q, p given q, θ given both, each on its own support."""
@@ -225,22 +229,16 @@ class NestedPosterior:
         order = np.argsort(parts.owner, kind="stable")
         ladder = np.cumsum(masses.sum(axis=1)[order])  # one rung of length 1 for each q
         chosen = order[np.minimum(np.searchsorted(ladder, np.arange(q.size) + choice), order.size - 1)]
-        return self._draw(Lines(1, parts.lower[chosen], parts.upper[chosen]), masses[chosen], u)
+        lines = Lines(1, parts.lower[chosen], parts.upper[chosen])
+        return draw_on(lines, self.grid.density, masses[chosen], u)
 
     def _third(self, p: Float, q: Float, u: Float) -> Float:
         """A draw of θ given each p and q."""
         density = self.grid.density
         lines = self.support.third(np.stack([np.full(p.size, 0.5), p, q]), 0)
         theta, log_mass = lines.rule(density, self.grid.sizes[2])
-        return self._draw(lines, _normalised(log_mass + density.log_ratio(theta, p[:, None], q[:, None])), u)
-
-    def _draw(self, lines: Lines, masses: Float, u: Float) -> Float:
-        """A value on each line."""
-        result = np.empty(u.size)
-        for same, like in lines.kinds(self.grid.density):
-            interval = Interval(lines.lower[same], lines.upper[same], like.a, like.b)
-            result[same] = draw_rows(interval, masses[same], u[same])
-        return result
+        log_mass += density.log_ratio(theta, p[:, None], q[:, None])
+        return draw_on(lines, density, _normalised(log_mass), u)
 
 
 def _innermost(grid: NestedGrid) -> list[ThetaLines]:
@@ -252,6 +250,15 @@ def _innermost(grid: NestedGrid) -> list[ThetaLines]:
     for same, interval in lines.alike(grid.density):
         values = (rows[0][same], rows[1][same], rows[2][same, 0], rows[3][same, 0])
         result.append(lines_that_matter(interval, *values))
+    return result
+
+
+def draw_on(lines: Lines, density: Density, masses: Float, u: Float) -> Float:
+    """One value on each line, by the inverse distribution function of its masses at u."""
+    result = np.empty(u.size)
+    for same, like in lines.kinds(density):
+        interval = Interval(lines.lower[same], lines.upper[same], like.a, like.b)
+        result[same] = draw_rows(interval, masses[same], u[same])
     return result
 
 

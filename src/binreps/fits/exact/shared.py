@@ -10,7 +10,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ from binreps.fits.exact.density import Density, informative
 from binreps.fits.exact.gauss import Interval, Series, jacobi_polynomials, series_tail
 from binreps.fits.exact.grid import Grid, Marginal
 from binreps.fits.exact.lines import ThetaLines, lines_that_matter
-from binreps.fits.exact.posterior import TOLERANCE, draw_rows
+from binreps.fits.exact.posterior import TOLERANCE, draw_on, draw_rows
 from binreps.fits.exact.support import Lines
 from binreps.fits.exact.tensor import snapped
 from binreps.model import Float, Prior
@@ -186,12 +186,6 @@ class SharedGrid:
         return np.flatnonzero(self.mass > 1e-17 * self.mass.max())
 
 
-def _sorts(lines: Lines, plain: Density) -> Iterator[tuple[Any, Interval]]:
-    """The lines sorted by the ends of the domain that they reach, each sort as intervals."""
-    for same, like in lines.kinds(plain):
-        yield same, Interval(lines.lower[same], lines.upper[same], like.a, like.b)
-
-
 class Shared:
     """The posterior of several prevalences and one pair of error rates."""
 
@@ -334,8 +328,7 @@ class Shared:
             lines = one.lines(p[b], q[b])
             log_mass = one.masses(lines, p[b], q[b], 2 * self.grid.theta)[1]
             masses = np.exp(log_mass - log_mass.max(axis=1, keepdims=True))
-            for same, interval in _sorts(lines, self.plain):
-                theta[b][same] = draw_rows(interval, masses[same], u[b][same])
+            theta[b] = draw_on(lines, self.plain, masses, u[b])
         return theta
 
 
