@@ -14,8 +14,8 @@ from binreps.decide.loss import decision_table
 from binreps.decide.stopping import next_replicates, stopping_table
 from binreps.errors import BinrepsError
 from binreps.fits.bayes import fit_bayes
-from binreps.fits.mode import fit_map
-from binreps.fits.simple import fit_average, fit_median
+from binreps.fits.point.mode import fit_map
+from binreps.fits.point.simple import fit_average, fit_median
 from binreps.model import Prior
 from fuzz import values
 from fuzz.verdict import WrongError, is_finite, is_probability

@@ -11,8 +11,8 @@ import numpy as np
 from binreps.counts import CountTable
 from binreps.fits.batch import fit_many
 from binreps.fits.bayes import fit_bayes
-from binreps.fits.mode import MAP_PRIOR, fit_map
 from binreps.fits.overdispersed import fit_overdispersed
+from binreps.fits.point.mode import MAP_PRIOR, fit_map
 from binreps.fits.populations import fit_populations
 from fuzz import values
 from fuzz.verdict import WrongError, is_finite, is_probability

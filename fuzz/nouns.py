@@ -10,9 +10,9 @@ import numpy as np
 
 from binreps.counts import CountTable
 from binreps.decide.loss import Loss, classify, decision_words
-from binreps.fits.simple import average_score, fit_average, fit_median, median_score
+from binreps.fits.point.simple import average_score, fit_average, fit_median, median_score
 from binreps.model import Prior, Rates, likelihood_score, log_likelihood
-from binreps.show.analysis import Settings
+from binreps.run.analysis import Settings
 from fuzz import values
 from fuzz.verdict import WrongError, is_probability
 

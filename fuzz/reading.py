@@ -16,10 +16,10 @@ import pyarrow.feather
 import pyarrow.parquet
 
 from binreps.counts import CountTable
-from binreps.read.files import read_counts
-from binreps.read.guess import guess_columns
-from binreps.read.tally import count_table
-from binreps.show.analysis import analyse_file
+from binreps.run.analysis import analyse_file
+from binreps.tables.files import read_counts
+from binreps.tables.guess import guess_columns
+from binreps.tables.tally import count_table
 from fuzz import values
 from fuzz.verdict import WrongError, is_probability
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from binreps.counts import CountTable
 from binreps.fits.bayes import fit_bayes
-from binreps.fits.mode import fit_map
+from binreps.fits.point.mode import fit_map
+from binreps.fits.point.simple import fit_average, fit_median
 from binreps.fits.populations import fit_populations
-from binreps.fits.simple import fit_average, fit_median
-from binreps.show.analysis import analyse
-from binreps.show.save import fit_to_dict, load_fit
+from binreps.run.analysis import analyse
+from binreps.run.save import fit_to_dict, load_fit
 from binreps.show.summary import summary
 from fuzz import values
 from fuzz.verdict import is_probability

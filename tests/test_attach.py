@@ -19,11 +19,11 @@ from binreps.counts import CountTable
 from binreps.decide.loss import Loss, decision_words
 from binreps.errors import BinrepsWarning, DataError, OptionError
 from binreps.fits.bayes import fit_bayes
+from binreps.fits.point.simple import fit_average
 from binreps.fits.populations import PopulationsFit, fit_populations
-from binreps.fits.simple import fit_average
 from binreps.model import Rates, likelihood_score
-from binreps.read.tally import count_table
-from binreps.show.attach import attach
+from binreps.tables.join import attach
+from binreps.tables.tally import count_table
 from engines import EAGER, ENGINES, by_key, rows_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:The 'future.infer_string' option:DeprecationWarning")

@@ -18,8 +18,8 @@ from binreps.fits import batch
 from binreps.fits.base import PointFit
 from binreps.fits.batch import COLUMNS, BatchResult, fit_many, fit_row, lattice_rows
 from binreps.fits.bayes import BayesFit, fit_bayes
-from binreps.fits.mode import MapFit, fit_map
-from binreps.fits.simple import fit_average, fit_median
+from binreps.fits.point.mode import MapFit, fit_map
+from binreps.fits.point.simple import fit_average, fit_median
 from binreps.model import NAMES, Prior, Rates
 from binreps.study.simulate import simulate_counts
 from by_hand import random_prior

@@ -20,7 +20,7 @@ from binreps.errors import BinrepsWarning, DataError, OptionError
 from binreps.fits.batch import COLUMNS, fit_many
 from binreps.fits.bayes import fit_bayes
 from binreps.model import Prior
-from binreps.show.by import fit_by
+from binreps.run.by import fit_by
 from engines import EAGER, ENGINES, Rows, rows_of
 
 LONG = pa.table(

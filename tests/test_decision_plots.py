@@ -13,7 +13,7 @@ from binreps.decide.loss import Loss, decision_table, decision_words
 from binreps.decide.stopping import stopping_table
 from binreps.errors import DataError, OptionError
 from binreps.fits.bayes import fit_bayes
-from binreps.fits.simple import PointFit, fit_average
+from binreps.fits.point.simple import PointFit, fit_average
 from binreps.show.decision_plots import (
     plot_decisions,
     plot_individuals,

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from binreps import CountTable, Prior, Rates, fit_map, fit_map_em, log_likelihood
 from binreps.counts import UNKNOWN
-from binreps.fits.em import em_path, random_scores
-from binreps.fits.mode import Objective
+from binreps.fits.point.em import em_path, random_scores
+from binreps.fits.point.mode import Objective
 from by_hand import expected_counts, log_posterior, random_case
 
 COUNTS = CountTable([4, 4, 4, 4, 3, 2], [0, 1, 3, 4, 2, 1], weight=[50, 20, 10, 20, 5, 3])

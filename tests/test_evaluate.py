@@ -13,8 +13,8 @@ from binreps.counts import CountTable
 from binreps.decide.evaluate import _split, calibration_curve, calibration_error, cross_validate, evaluate
 from binreps.decide.loss import Loss
 from binreps.errors import DataError, OptionError
-from binreps.fits.mode import fit_map
-from binreps.fits.simple import fit_average, fit_median
+from binreps.fits.point.mode import fit_map
+from binreps.fits.point.simple import fit_average, fit_median
 
 ENTRIES = st.lists(
     st.tuples(

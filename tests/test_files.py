@@ -15,9 +15,9 @@ import pytest
 from binreps.counts import CountTable
 from binreps.decide.loss import Loss
 from binreps.errors import BinrepsWarning, DataError, OptionError
-from binreps.fits.simple import AverageFit, fit_average
-from binreps.read.files import open_files, read_counts, replacing
-from binreps.show.attach import score_file
+from binreps.fits.point.simple import AverageFit, fit_average
+from binreps.tables.files import open_files, read_counts, replacing
+from binreps.tables.join import score_file
 
 LOSS = Loss(inconclusive=0.2)
 EXPECTED = CountTable([2, 1, 0], [1, 0, 0])

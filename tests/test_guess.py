@@ -9,8 +9,8 @@ import duckdb
 import pytest
 
 from binreps import DataError, Loss, fit_average, read_counts, score_file
-from binreps.read.files import peek
-from binreps.read.guess import guess_columns
+from binreps.tables.files import peek
+from binreps.tables.guess import guess_columns
 from shared_data import shared_file
 
 LONG = {"patient": ["ann", "ann", "bob"], "test": ["pos", "neg", None]}

@@ -7,7 +7,7 @@ from binreps.decide.evaluate import evaluate
 from binreps.decide.indecision import risk_by_cost
 from binreps.decide.loss import Loss
 from binreps.errors import OptionError
-from binreps.fits.simple import average_score, median_score
+from binreps.fits.point.simple import average_score, median_score
 from binreps.model import Rates
 from binreps.study import theory
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from binreps import BinrepsWarning, CountTable, FitError, Prior, Rates, fit_map, fit_map_em, simulate_counts
-from binreps.fits.mode import MAP_PRIOR, Objective, climb
+from binreps.fits.point.mode import MAP_PRIOR, Objective, climb
 from binreps.model import NAMES
 from by_hand import BruteForce, expected_counts, log_posterior, random_case, random_prior
 

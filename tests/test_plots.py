@@ -12,9 +12,9 @@ from binreps.counts import CountTable
 from binreps.decide.predictive import predictive_counts
 from binreps.errors import BinrepsWarning, OptionError
 from binreps.fits.bayes import BayesFit, fit_bayes
-from binreps.fits.mode import fit_map
+from binreps.fits.point.mode import fit_map
+from binreps.fits.point.simple import fit_average, fit_median
 from binreps.fits.populations import fit_populations
-from binreps.fits.simple import fit_average, fit_median
 from binreps.model import NAMES, Prior, Rates
 from binreps.show.plots import (
     plot_bias,

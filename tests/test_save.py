@@ -24,7 +24,7 @@ from binreps import (
     load_fit,
     save_fit,
 )
-from binreps.show.save import fit_from_dict, fit_to_dict
+from binreps.run.save import fit_from_dict, fit_to_dict
 
 COUNTS = CountTable([4, 4, 3, 2, 0], [0, 4, 1, 2, 0], [40, 12, 5, 3, 1])
 KNOWN = CountTable([4, 4, 3], [0, 4, 1], [40, 12, 5], known=[None, 1, None])

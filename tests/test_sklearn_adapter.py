@@ -30,7 +30,7 @@ from binreps import (
     fit_map,
     simulate,
 )
-from binreps.show.sklearn_adapter import ReplicateClassifier
+from binreps.run.sklearn_adapter import ReplicateClassifier
 
 STUDY = simulate(Rates(0.4, 0.1, 0.15), 300, range(2, 7), rng=1)
 X, Y = np.column_stack([STUDY.n, STUDY.s]), STUDY.truth
@@ -183,7 +183,7 @@ def test_unusable_labels_are_refused() -> None:
 def test_binreps_does_not_load_scikit_learn_and_says_how_to_get_it() -> None:
     code = (
         "import sys, binreps; assert not {'sklearn', 'pymc', 'nutpie', 'arviz'} & set(sys.modules);"
-        "sys.modules['sklearn'] = None; import binreps.show.sklearn_adapter"
+        "sys.modules['sklearn'] = None; import binreps.run.sklearn_adapter"
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     last = run.stderr.strip().splitlines()[-1]

@@ -17,9 +17,9 @@ import pytest
 from binreps.counts import CountTable
 from binreps.decide.loss import Loss
 from binreps.errors import BinrepsWarning, DataError
-from binreps.fits.simple import fit_average
-from binreps.read.tally import count_table
-from binreps.show.attach import attach
+from binreps.fits.point.simple import fit_average
+from binreps.tables.join import attach
+from binreps.tables.tally import count_table
 from engines import by_key, rows_of
 from system_tools import require
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from binreps.counts import CountTable
 from binreps.errors import BinrepsWarning, DataError, OptionError
-from binreps.read.tally import count_table
+from binreps.tables.tally import count_table
 from engines import ENGINES, to_duckdb
 
 pytestmark = pytest.mark.filterwarnings("ignore:The 'future.infer_string' option:DeprecationWarning")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from binreps._version import __version__
 
 _HOMES = {
-    "Analysis": "binreps.show.analysis",
+    "Analysis": "binreps.run.analysis",
     "BatchResult": "binreps.fits.batch",
     "BayesFit": "binreps.fits.bayes",
     "BinrepsError": "binreps.errors",
@@ -24,7 +24,7 @@ _HOMES = {
     "FitError": "binreps.errors",
     "Loss": "binreps.decide.loss",
     "Mammography": "binreps.study.mammography",
-    "MapFit": "binreps.fits.mode",
+    "MapFit": "binreps.fits.point.mode",
     "McmcFit": "binreps.fits.mcmc",
     "NextReplicates": "binreps.decide.stopping",
     "OptionError": "binreps.errors",
@@ -33,46 +33,46 @@ _HOMES = {
     "PopulationsFit": "binreps.fits.populations",
     "Prior": "binreps.model",
     "Rates": "binreps.model",
-    "Settings": "binreps.show.analysis",
+    "Settings": "binreps.run.analysis",
     "Simulation": "binreps.study.simulate",
     "StoppingTable": "binreps.decide.stopping",
     "Table": "binreps.table",
-    "analyse": "binreps.show.analysis",
-    "analyse_file": "binreps.show.analysis",
-    "attach": "binreps.show.attach",
-    "attach_next": "binreps.show.attach",
-    "average_score": "binreps.fits.simple",
+    "analyse": "binreps.run.analysis",
+    "analyse_file": "binreps.run.analysis",
+    "attach": "binreps.tables.join",
+    "attach_next": "binreps.tables.join",
+    "average_score": "binreps.fits.point.simple",
     "calibration_curve": "binreps.decide.evaluate",
     "calibration_error": "binreps.decide.evaluate",
     "check": "binreps.decide.checks.run",
     "classify": "binreps.decide.loss",
-    "correct_prevalence": "binreps.fits.simple",
-    "count_table": "binreps.read.tally",
-    "count_tables": "binreps.read.groups",
+    "correct_prevalence": "binreps.fits.point.simple",
+    "count_table": "binreps.tables.tally",
+    "count_tables": "binreps.tables.groups",
     "cross_validate": "binreps.decide.evaluate",
     "decision_table": "binreps.decide.loss",
     "decision_words": "binreps.decide.loss",
     "elicit": "binreps.decide",
     "evaluate": "binreps.decide.evaluate",
     "explain": "binreps.show.wording",
-    "fit_average": "binreps.fits.simple",
+    "fit_average": "binreps.fits.point.simple",
     "fit_bayes": "binreps.fits.bayes",
-    "fit_by": "binreps.show.by",
-    "fit_known": "binreps.fits.simple",
+    "fit_by": "binreps.run.by",
+    "fit_known": "binreps.fits.point.simple",
     "fit_many": "binreps.fits.batch",
-    "fit_map": "binreps.fits.mode",
-    "fit_map_em": "binreps.fits.em",
+    "fit_map": "binreps.fits.point.mode",
+    "fit_map_em": "binreps.fits.point.em",
     "fit_mcmc": "binreps.fits.mcmc",
-    "fit_median": "binreps.fits.simple",
+    "fit_median": "binreps.fits.point.simple",
     "fit_overdispersed": "binreps.fits.overdispersed",
     "fit_populations": "binreps.fits.populations",
     "likelihood_score": "binreps.model",
-    "load_fit": "binreps.show.save",
+    "load_fit": "binreps.run.save",
     "load_screening": "binreps.study.datasets",
     "load_screening_counts": "binreps.study.datasets",
     "load_screening_truth": "binreps.study.datasets",
     "log_likelihood": "binreps.model",
-    "median_score": "binreps.fits.simple",
+    "median_score": "binreps.fits.point.simple",
     "next_replicates": "binreps.decide.stopping",
     "plan": "binreps.decide.plan",
     "plot_bias": "binreps.show.plots",
@@ -86,18 +86,18 @@ _HOMES = {
     "plot_scores": "binreps.show.plots",
     "plot_stopping": "binreps.show.decision_plots",
     "predictive_counts": "binreps.decide.predictive",
-    "read_counts": "binreps.read.files",
+    "read_counts": "binreps.tables.files",
     "report": "binreps.show.report",
     "risk_by_cost": "binreps.decide.indecision",
     "save_chart": "binreps.show.theme",
-    "save_fit": "binreps.show.save",
-    "score_file": "binreps.show.attach",
+    "save_fit": "binreps.run.save",
+    "score_file": "binreps.tables.join",
     "simulate": "binreps.study.simulate",
     "simulate_counts": "binreps.study.simulate",
     "simulate_mammography": "binreps.study.mammography",
     "stopping_table": "binreps.decide.stopping",
     "theory": "binreps.study",
-    "to_arviz": "binreps.show.interop",
+    "to_arviz": "binreps.run.interop",
     "to_pymc": "binreps.fits.mcmc",
     "write_folder": "binreps.show.folder",
 }
@@ -126,12 +126,11 @@ if TYPE_CHECKING:
     from binreps.fits.base import Fit
     from binreps.fits.batch import BatchResult, fit_many
     from binreps.fits.bayes import BayesFit, fit_bayes
-    from binreps.fits.em import fit_map_em
     from binreps.fits.mcmc import McmcFit, fit_mcmc, to_pymc
-    from binreps.fits.mode import MapFit, fit_map
     from binreps.fits.overdispersed import OverdispersedFit, fit_overdispersed
-    from binreps.fits.populations import PopulationsFit, fit_populations
-    from binreps.fits.simple import (
+    from binreps.fits.point.em import fit_map_em
+    from binreps.fits.point.mode import MapFit, fit_map
+    from binreps.fits.point.simple import (
         average_score,
         correct_prevalence,
         fit_average,
@@ -139,13 +138,12 @@ if TYPE_CHECKING:
         fit_median,
         median_score,
     )
+    from binreps.fits.populations import PopulationsFit, fit_populations
     from binreps.model import Prior, Rates, likelihood_score, log_likelihood
-    from binreps.read.files import read_counts
-    from binreps.read.groups import count_tables
-    from binreps.read.tally import count_table
-    from binreps.show.analysis import Analysis, Settings, analyse, analyse_file
-    from binreps.show.attach import attach, attach_next, score_file
-    from binreps.show.by import fit_by
+    from binreps.run.analysis import Analysis, Settings, analyse, analyse_file
+    from binreps.run.by import fit_by
+    from binreps.run.interop import to_arviz
+    from binreps.run.save import load_fit, save_fit
     from binreps.show.decision_plots import (
         plot_decisions,
         plot_individuals,
@@ -154,10 +152,8 @@ if TYPE_CHECKING:
         plot_stopping,
     )
     from binreps.show.folder import write_folder
-    from binreps.show.interop import to_arviz
     from binreps.show.plots import plot_bias, plot_counts, plot_populations, plot_rates, plot_scores
     from binreps.show.report import report
-    from binreps.show.save import load_fit, save_fit
     from binreps.show.theme import save_chart
     from binreps.show.wording import explain
     from binreps.study import theory
@@ -165,6 +161,10 @@ if TYPE_CHECKING:
     from binreps.study.mammography import Mammography, simulate_mammography
     from binreps.study.simulate import Simulation, simulate, simulate_counts
     from binreps.table import Table
+    from binreps.tables.files import read_counts
+    from binreps.tables.groups import count_tables
+    from binreps.tables.join import attach, attach_next, score_file
+    from binreps.tables.tally import count_table
 else:
 
     def __getattr__(name: str) -> Any:

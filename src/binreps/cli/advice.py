@@ -19,16 +19,16 @@ from binreps.decide.stopping import NextReplicates, StoppingTable, next_replicat
 from binreps.errors import OptionError
 from binreps.fits.populations import PopulationsFit
 from binreps.model import Rates
-from binreps.read.files import check_target, find_files, open_files, peek, quoted, write_file, write_table
-from binreps.read.guess import guess_columns
-from binreps.read.tally import ORDER, Roles
-from binreps.show.attach import attach_next
+from binreps.run.save import load_fit, read_json
 from binreps.show.decision_plots import plot_stopping
-from binreps.show.save import load_fit, read_json
 from binreps.show.summary import table_rows
 from binreps.show.theme import save_chart
 from binreps.show.wording import command_options
 from binreps.table import Table
+from binreps.tables.files import check_target, find_files, open_files, peek, quoted, write_file, write_table
+from binreps.tables.guess import guess_columns
+from binreps.tables.join import attach_next
+from binreps.tables.tally import ORDER, Roles
 
 _SIZES = "25,50,100,200,400,800"
 

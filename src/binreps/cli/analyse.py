@@ -15,15 +15,15 @@ from binreps.cli.progress import bar, busy
 from binreps.cli.render import grid, render
 from binreps.errors import OptionError
 from binreps.fits.batch import COLUMNS
-from binreps.read.files import check_target, find_files, open_files, peek, write_table
-from binreps.read.guess import guess_columns
-from binreps.read.tally import Roles
-from binreps.show.analysis import Analysis, Settings, analyse_file
-from binreps.show.by import fit_by
+from binreps.run.analysis import Analysis, Settings, analyse_file
+from binreps.run.by import fit_by
 from binreps.show.folder import write_folder
 from binreps.show.summary import summary, table_rows
 from binreps.study.datasets import SCREENING_FILE
 from binreps.table import Table
+from binreps.tables.files import check_target, find_files, open_files, peek, write_table
+from binreps.tables.guess import guess_columns
+from binreps.tables.tally import Roles
 
 _SHOWN_GROUPS = 30
 

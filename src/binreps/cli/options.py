@@ -10,7 +10,7 @@ import typer
 from binreps.decide.loss import Loss
 from binreps.errors import OptionError
 from binreps.model import Prior
-from binreps.show.analysis import Settings
+from binreps.run.analysis import Settings
 
 _COLUMNS, _CHOICES, _COSTS = "Columns (guessed if not named)", "Choices", "Costs of an answer"
 

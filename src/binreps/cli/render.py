@@ -12,7 +12,7 @@ from rich.text import Text
 
 from binreps.decide.checks.findings import Findings
 from binreps.fits.overdispersed import OverdispersedFit
-from binreps.show.analysis import METHODS, Analysis, Part, Source
+from binreps.run.analysis import METHODS, Analysis, Part, Source
 from binreps.show.wording import headline, method_name, plural
 from binreps.table import Table, format_value
 

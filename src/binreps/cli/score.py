@@ -11,10 +11,10 @@ from binreps.cli import options as opt
 from binreps.decide.loss import Loss
 from binreps.errors import DataError
 from binreps.fits.populations import PopulationsFit
-from binreps.read.files import peek
-from binreps.read.guess import guess_columns
-from binreps.show.attach import score_file
-from binreps.show.save import load_fit, read_json
+from binreps.run.save import load_fit, read_json
+from binreps.tables.files import peek
+from binreps.tables.guess import guess_columns
+from binreps.tables.join import score_file
 
 
 def score_command(

@@ -17,12 +17,12 @@ from binreps.errors import OptionError
 from binreps.fits.populations import PopulationsFit
 from binreps.model import Rates
 from binreps.options import check_whole
-from binreps.read.files import check_target, write_table
-from binreps.show.save import load_fit, read_json
+from binreps.run.save import load_fit, read_json
 from binreps.show.summary import table_rows
 from binreps.study import theory
 from binreps.study.simulate import Simulation, simulate
 from binreps.table import Table
+from binreps.tables.files import check_target, write_table
 
 Prevalence = Annotated[float, typer.Option("--prevalence", help="Share of truly positive individuals.")]
 FalsePositive = Annotated[float, typer.Option("--false-positive", help="Chance to err on a negative.")]

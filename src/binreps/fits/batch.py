@@ -30,8 +30,8 @@ from binreps.fits.bayes import fit_bayes
 from binreps.fits.exact.density import Density
 from binreps.fits.exact.gauss import Interval, Series
 from binreps.fits.exact.posterior import TOLERANCE
-from binreps.fits.mode import MAP_PRIOR, MapFit, fit_map
-from binreps.fits.simple import fit_average, fit_median
+from binreps.fits.point.mode import MAP_PRIOR, MapFit, fit_map
+from binreps.fits.point.simple import fit_average, fit_median
 from binreps.model import NAMES, Float, Prior, Rates, log_class_likelihoods
 from binreps.options import check_level, check_whole
 from binreps.table import Table

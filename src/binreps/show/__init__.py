@@ -1,1 +1,1 @@
-"""Showing: results back in the user's own table, file, picture or page."""
+"""Showing: figures, words, the JSON summary and the report of an analysis; nothing is computed here."""

@@ -61,7 +61,7 @@ def plot_decisions(table: Table) -> alt.LayerChart:
     --------
     >>> from binreps.counts import CountTable
     >>> from binreps.decide.loss import decision_table
-    >>> from binreps.fits.simple import fit_average
+    >>> from binreps.fits.point.simple import fit_average
     >>> fit = fit_average(CountTable([2, 2, 4], [0, 1, 4]))
     >>> chart = plot_decisions(decision_table(fit, Loss(), replicates=6))
     """

@@ -12,7 +12,7 @@ from binreps.decide.indecision import risk_by_cost
 from binreps.decide.predictive import predictive_counts
 from binreps.fits.base import Fit
 from binreps.fits.bayes import BayesFit
-from binreps.show.analysis import METHODS, Analysis, Method, Part
+from binreps.run.analysis import METHODS, Analysis, Method, Part
 from binreps.show.decision_plots import plot_decisions, plot_individuals, plot_risk_by_cost, plot_risks
 from binreps.show.plots import plot_counts, plot_populations, plot_rates, plot_scores
 from binreps.table import Table

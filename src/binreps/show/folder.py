@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from binreps.errors import BinrepsWarning, OptionError
-from binreps.read.files import check_target, open_files, replacing, write_table
-from binreps.show.analysis import Analysis
-from binreps.show.attach import ADDED, score_file
+from binreps.run.analysis import Analysis
+from binreps.run.save import write_json
 from binreps.show.report import LISTED, report
-from binreps.show.save import write_json
 from binreps.show.summary import summary
 from binreps.table import Table
+from binreps.tables.files import check_target, open_files, replacing, write_table
+from binreps.tables.join import ADDED, score_file
 
 
 def write_folder(

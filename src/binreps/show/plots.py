@@ -79,7 +79,7 @@ def plot_rates(
     --------
     >>> from binreps.counts import CountTable
     >>> from binreps.fits.bayes import fit_bayes
-    >>> from binreps.fits.simple import fit_average
+    >>> from binreps.fits.point.simple import fit_average
     >>> counts = CountTable([3, 3, 3, 3], [0, 1, 2, 3], weight=[60, 9, 6, 25])
     >>> chart = plot_rates(fit_bayes(counts), {"average": fit_average(counts)})
     >>> len(chart.hconcat)

@@ -8,7 +8,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from binreps._version import __version__
-from binreps.show.analysis import Analysis, Part
+from binreps.run.analysis import Analysis, Part
 from binreps.show.figures import Figure, figures
 from binreps.show.theme import DECISION_COLOURS, DECISION_TEXT, FONT, to_svg, trusted
 from binreps.show.wording import (

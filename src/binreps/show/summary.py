@@ -9,8 +9,8 @@ from typing import Any
 from binreps._version import __version__
 from binreps.decide.evaluate import Evaluation
 from binreps.model import NAMES
-from binreps.show.analysis import METHODS, Analysis, Part, Settings, Source
-from binreps.show.save import fit_to_dict
+from binreps.run.analysis import METHODS, Analysis, Part, Settings, Source
+from binreps.run.save import fit_to_dict
 from binreps.show.wording import command_line, headline, methods_paragraph
 from binreps.table import Table
 
@@ -23,7 +23,7 @@ def summary(analysis: Analysis) -> dict[str, Any]:
     Examples
     --------
     >>> from binreps.counts import CountTable
-    >>> from binreps.show.analysis import analyse
+    >>> from binreps.run.analysis import analyse
     >>> content = summary(analyse(CountTable([3, 3], [0, 3], [60, 40])))
     >>> content["schema"], content["version"], content["answers"]
     ('binreps analysis', 1, {'negative': 60, 'inconclusive': 0, 'positive': 40})

@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from binreps.errors import OptionError
-from binreps.read.files import PathLike, replacing
+from binreps.tables.files import PathLike, replacing
 
 if TYPE_CHECKING:
     import altair as alt

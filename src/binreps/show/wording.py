@@ -10,7 +10,7 @@ from binreps._version import __version__
 from binreps.decide.loss import Loss, decision_words
 from binreps.fits.base import Fit
 from binreps.model import NAMES, Prior
-from binreps.show.analysis import METHODS, Analysis, Part, Settings
+from binreps.run.analysis import METHODS, Analysis, Part, Settings
 
 REFERENCES = (
     "Royer-Carenzi M, Lorenzo G, Pudlo P. Reconciling binary replicates: beyond the average. "

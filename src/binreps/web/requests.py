@@ -11,7 +11,7 @@ from binreps.counts import CountTable
 from binreps.decide.loss import Loss
 from binreps.errors import DataError
 from binreps.model import Prior
-from binreps.show.analysis import Settings
+from binreps.run.analysis import Settings
 from binreps.web import limits
 
 Whole = StrictInt | StrictFloat  # 2.5 is refused by the library, whose sentence names its place

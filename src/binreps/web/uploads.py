@@ -19,14 +19,14 @@ from typing import Any, BinaryIO
 from binreps.counts import UNKNOWN, CountTable
 from binreps.decide.loss import Loss
 from binreps.errors import BinrepsError, BinrepsWarning, DataError
-from binreps.fits.simple import fit_average
-from binreps.read.files import open_files, peek
-from binreps.read.groups import count_tables
-from binreps.read.guess import KINDS, guess_columns
-from binreps.read.tally import Roles, count_table
-from binreps.show.attach import score_file
+from binreps.fits.point.simple import fit_average
 from binreps.show.folder import listed
 from binreps.show.summary import plain
+from binreps.tables.files import open_files, peek
+from binreps.tables.groups import count_tables
+from binreps.tables.guess import KINDS, guess_columns
+from binreps.tables.join import score_file
+from binreps.tables.tally import Roles, count_table
 from binreps.web import limits
 from binreps.web.requests import FileRequest
 

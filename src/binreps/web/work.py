@@ -21,8 +21,7 @@ from binreps.decide.stopping import next_replicates
 from binreps.errors import DataError, OptionError
 from binreps.fits.bayes import BayesFit
 from binreps.model import NAMES, Rates
-from binreps.read.guess import Guess
-from binreps.show.analysis import Analysis, Part, Settings, Source, analyse, analyse_file
+from binreps.run.analysis import Analysis, Part, Settings, Source, analyse, analyse_file
 from binreps.show.figures import figures
 from binreps.show.folder import listed, write_scores
 from binreps.show.plots import prior_density
@@ -30,6 +29,7 @@ from binreps.show.report import report
 from binreps.show.summary import plain, summary, table_rows
 from binreps.show.theme import theme, trusted
 from binreps.show.wording import command_line, explain, python_lines
+from binreps.tables.guess import Guess
 from binreps.web import limits
 from binreps.web.requests import (
     ExplainRequest,

@@ -11,7 +11,7 @@ from scipy.special import betainc
 from binreps.counts import UNKNOWN, CountTable
 from binreps.decide.checks.findings import NOTE, WARNING, Finding
 from binreps.decide.checks.subject import Part, mode_of
-from binreps.fits.mode import MapFit
+from binreps.fits.point.mode import MapFit
 from binreps.fits.populations import PopulationsFit
 from binreps.model import NAMES, Float, Prior
 

@@ -14,8 +14,8 @@ from scipy.special import gammaln
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import BinrepsWarning
 from binreps.fits.exact.correlated import log_correlated
-from binreps.fits.mode import MAP_PRIOR, MapFit, fit_map
 from binreps.fits.overdispersed import OverdispersedFit
+from binreps.fits.point.mode import MAP_PRIOR, MapFit, fit_map
 from binreps.fits.populations import PopulationsFit
 from binreps.model import Float, Prior, Rates
 

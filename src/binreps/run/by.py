@@ -13,9 +13,9 @@ import narwhals.stable.v2 as nw
 from binreps.errors import DataError
 from binreps.fits.batch import COLUMNS, Method, Progress, fit_many
 from binreps.model import Prior
-from binreps.read.files import beside
-from binreps.read.groups import Groups, group_names, grouped_counts
-from binreps.read.tally import Columns, Frame, Roles, open_frame, prepare, warn_of_rater
+from binreps.tables.files import beside
+from binreps.tables.groups import Groups, group_names, grouped_counts
+from binreps.tables.tally import Columns, Frame, Roles, open_frame, prepare, warn_of_rater
 
 _TYPES: dict[str, Any] = {
     **dict.fromkeys(("individuals", "replicates", "cells"), nw.Int64),

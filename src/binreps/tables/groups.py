@@ -15,7 +15,7 @@ import numpy as np
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, OptionError
-from binreps.read.tally import (
+from binreps.tables.tally import (
     BAD,
     CLASH,
     KNOWN,

@@ -7,7 +7,16 @@ from collections.abc import Iterator
 import numpy as np
 
 from binreps.counts import UNKNOWN, CountTable
-from binreps.fits.mode import MAP_PRIOR, Climb, MapFit, Objective, State, known_climb, map_fit, map_objective
+from binreps.fits.point.mode import (
+    MAP_PRIOR,
+    Climb,
+    MapFit,
+    Objective,
+    State,
+    known_climb,
+    map_fit,
+    map_objective,
+)
 from binreps.model import Float, Prior
 from binreps.options import check_tol, check_whole, generator
 

@@ -22,9 +22,9 @@ from binreps.errors import DataError, OptionError
 from binreps.fits.base import Fit
 from binreps.fits.populations import PopulationsFit
 from binreps.options import check_level
-from binreps.read.files import PathLike, beside, check_target, find_files, open_files, quoted, write_file
-from binreps.read.groups import group_names
-from binreps.read.tally import (
+from binreps.tables.files import PathLike, beside, check_target, find_files, open_files, quoted, write_file
+from binreps.tables.groups import group_names
+from binreps.tables.tally import (
     ORDER,
     TEXT,
     Columns,
@@ -107,8 +107,8 @@ def attach(
     --------
     >>> import pyarrow
     >>> from binreps.decide.loss import Loss
-    >>> from binreps.fits.simple import fit_average
-    >>> from binreps.read.tally import count_table
+    >>> from binreps.fits.point.simple import fit_average
+    >>> from binreps.tables.tally import count_table
     >>> tests = pyarrow.table({"patient": ["ann", "bob", "ann"], "test": ["pos", "neg", "pos"]})
     >>> fit = fit_average(count_table(tests, individual="patient", result="test"))
     >>> answers = attach(tests, fit, loss=Loss(), individual="patient", result="test")
@@ -470,8 +470,8 @@ def score_file(
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from binreps.fits.simple import fit_average
-    >>> from binreps.read.files import read_counts
+    >>> from binreps.fits.point.simple import fit_average
+    >>> from binreps.tables.files import read_counts
     >>> path = pathlib.Path(tempfile.mkdtemp(), "tests.csv")
     >>> _ = path.write_text("patient,test\n007,pos\n007,pos\n008,neg\n")
     >>> fit = fit_average(read_counts(path, individual="patient", result="test"))

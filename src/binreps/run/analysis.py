@@ -21,17 +21,17 @@ from binreps.decide.loss import DECISIONS, Loss, decision_table, decision_words
 from binreps.errors import BinrepsError, BinrepsWarning, OptionError
 from binreps.fits.base import Fit, rates_rows
 from binreps.fits.bayes import fit_bayes
-from binreps.fits.mode import MAP_PRIOR, fit_map
 from binreps.fits.overdispersed import fit_overdispersed
+from binreps.fits.point.mode import MAP_PRIOR, fit_map
+from binreps.fits.point.simple import fit_average, fit_median
 from binreps.fits.populations import PopulationsFit, fit_populations
-from binreps.fits.simple import fit_average, fit_median
 from binreps.model import Prior
 from binreps.options import check_level, check_whole
-from binreps.read.files import PathLike, find_files, open_files, peek, quoted
-from binreps.read.groups import count_tables
-from binreps.read.guess import Guess, guess_columns
-from binreps.read.tally import Columns, Roles, count_table
 from binreps.table import Table
+from binreps.tables.files import PathLike, find_files, open_files, peek, quoted
+from binreps.tables.groups import count_tables
+from binreps.tables.guess import Guess, guess_columns
+from binreps.tables.tally import Columns, Roles, count_table
 
 Method = Literal["bayes", "map", "average", "median", "overdispersed"]
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, cast
 
 from binreps.counts import is_null
 from binreps.errors import DataError
-from binreps.read.tally import MISSING, NEGATIVE, POSITIVE, Columns, listed, plain_text
+from binreps.tables.tally import MISSING, NEGATIVE, POSITIVE, Columns, listed, plain_text
 
 Kind = Literal["long", "wide", "counted", "cells"]
 Sample = Mapping[str, Sequence[Any]]

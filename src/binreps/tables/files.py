@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from binreps.counts import CountTable
 from binreps.errors import DataError, OptionError
-from binreps.read.tally import ORDER, Columns, Roles, count_table, plain_text
 from binreps.table import Table
+from binreps.tables.tally import ORDER, Columns, Roles, count_table, plain_text
 
 if TYPE_CHECKING:
     import duckdb

@@ -18,12 +18,12 @@ from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import BinrepsError, DataError, OptionError
 from binreps.fits.base import Fit
 from binreps.fits.bayes import BayesFit, fit_bayes
-from binreps.fits.mode import MapFit, fit_map
 from binreps.fits.overdispersed import OverdispersedFit, fit_overdispersed
+from binreps.fits.point.mode import MapFit, fit_map
+from binreps.fits.point.simple import AverageFit, MedianFit, fit_average, fit_median
 from binreps.fits.populations import PopulationsFit, fit_populations
-from binreps.fits.simple import AverageFit, MedianFit, fit_average, fit_median
 from binreps.model import NAMES, Prior
-from binreps.read.files import PathLike, replacing
+from binreps.tables.files import PathLike, replacing
 
 SCHEMA, VERSION = "binreps fit", 1
 _AGREE = 1e-6  # results of two machines or versions differ by less; a hand-made change hardly does

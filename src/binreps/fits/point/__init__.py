@@ -1,0 +1,1 @@
+"""Fits that are one point: the average, the median, known statuses, the posterior mode."""

@@ -1,1 +1,0 @@
-"""Reading: from any table or file to a count table."""

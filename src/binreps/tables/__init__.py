@@ -1,0 +1,1 @@
+"""The user's table to records and back: roles, guesses, counting, joining, files."""
