@@ -15,12 +15,15 @@ import pyarrow.parquet
 import pytest
 
 import binreps as br
+from binreps.fits.populations import PopulationsFit
 from binreps.show.figures import figures
 from binreps.show.summary import summary
 from binreps.show.wording import command_line, headline, methods_paragraph, percent, python_lines
 from binreps.study.datasets import SCREENING_FILE
+from binreps.study.simulate import simulate_counts
+from screening import screening_counts
 
-COUNTS = br.load_screening_counts()
+COUNTS = screening_counts()
 LOSS = br.Loss(false_negative=3, inconclusive=(0.2, 0.4))
 SETTINGS = br.Settings(prior=br.Prior((1, 4)), loss=LOSS, level=0.8, replicates=3)
 
@@ -91,7 +94,7 @@ def test_populations_share_the_test(tmp_path: Path) -> None:
     rows = {"site": ["a"] * 60 + ["b"] * 60, "n": [3] * 120, "s": [0, 3] * 30 + [0, 0, 0, 3, 0, 1] * 10}
     pa.parquet.write_table(pa.table(rows), path)
     analysis = br.analyse_file(path, population="site")
-    assert isinstance(analysis.fit, br.PopulationsFit)
+    assert isinstance(analysis.fit, PopulationsFit)
     assert [part.name for part in analysis.parts] == ["a", "b"]
     assert analysis.parts[1].decisions == br.decision_table(analysis.shared["b"], br.Loss(), 3)
     assert sum(analysis.answers.values()) == 120
@@ -176,11 +179,11 @@ def test_a_share_is_never_rounded_to_certainty() -> None:
 def test_an_explanation_names_the_cheapest_answer() -> None:
     fit = br.fit_bayes(COUNTS)
     for s in range(7):
-        sentence = br.explain(fit, LOSS, 6, s)
+        sentence = br.explain(6, s, fit, LOSS, new=True)
         answer = br.decision_words(LOSS.classify(fit.predict(6, s)))
         assert sentence.endswith(f"the cheapest is {answer}.")
         assert f"With {s} positive of 6 replicates" in sentence
-    assert "gives no probability" in br.explain(br.fit_average(COUNTS), LOSS, 0, 0, new=False)
+    assert "gives no probability" in br.explain(0, 0, br.fit_average(COUNTS), LOSS)
 
 
 def test_the_lines_of_python_repeat_the_analysis(tmp_path: Path) -> None:
@@ -281,7 +284,7 @@ def test_the_methods_paragraph_says_what_the_data_cannot_tell() -> None:
     twice = br.analyse(br.CountTable([2, 2, 2], [0, 1, 2], [20, 9, 7]))
     (first, *_) = twice.findings.warnings
     assert first.sentence in methods_paragraph(twice)
-    good = br.analyse(br.simulate_counts(br.Rates(0.3, 0.1, 0.05), 400, [5, 6], rng=1))
+    good = br.analyse(simulate_counts(br.Rates(0.3, 0.1, 0.05), 400, [5, 6], rng=1))
     assert "cannot" not in methods_paragraph(good)
 
 
@@ -293,7 +296,7 @@ def test_an_analysis_prints_its_rates_and_findings() -> None:
 
 
 def test_a_method_keeps_its_colour_from_figure_to_figure() -> None:
-    drawn = {one.name: one.chart.to_dict() for one in figures(br.analyse(br.load_screening_counts()))}
+    drawn = {one.name: one.chart.to_dict() for one in figures(br.analyse(screening_counts()))}
     found = {name: set(_colours(drawn[name])) for name in ("rates", "scores")}
     assert len(found["rates"]) == 3
     assert found["rates"] < found["scores"]

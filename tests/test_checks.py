@@ -22,11 +22,9 @@ from binreps import (
     fit_bayes,
     fit_known,
     fit_map,
-    fit_map_em,
     fit_median,
     fit_populations,
     simulate,
-    simulate_counts,
 )
 from binreps.decide.checks.findings import Finding, Findings
 from binreps.decide.checks.goodness import dispersion, looks_of
@@ -38,6 +36,7 @@ from binreps.decide.checks.subject import Part, parts_of
 from binreps.fits.bayes import BayesFit
 from binreps.fits.overdispersed import fit_overdispersed
 from binreps.model import NAMES
+from binreps.study.simulate import simulate_counts
 from shared_data import shared_columns
 
 TRUTH = Rates(0.3, 0.1, 0.05)
@@ -101,7 +100,7 @@ FIRES: dict[str, Callable[[], Any]] = {
     "prior-false-negative": lambda: fit_bayes(HONEST, Prior((0.5, 0.5), (2, 2), (300, 300))),
     "decision-uncertain": lambda: fit_bayes(simulate_counts(Rates(0.5, 0.3, 0.3), 30, 3, rng=2)),
     "decision-prior": lambda: fit_bayes(CountTable([3, 3], [1, 2], [5, 5])),
-    "not-converged": lambda: fit_map_em(HONEST, rng=1, starts=1, max_iter=2),
+    "not-converged": lambda: fit_map(HONEST, algorithm="em", rng=1, starts=1, max_iter=2),
     "numerical-error": lambda: Rough(**vars_of(HONEST)),
     "chains-disagree": lambda: Chains(**vars_of(HONEST)),
     "few-draws": lambda: Chains(**vars_of(HONEST)),
@@ -477,7 +476,7 @@ def test_findings_print_and_tabulate() -> None:
     assert str(found).splitlines()[:2] == ["WARNING much: A <large> thing.", "  → Stop."]
     assert repr(found) == str(found)
     assert "A &lt;large&gt; thing." in found._repr_html_()
-    table = found.to_table()
+    table = found.table()
     assert table["name"] == ("much", "little")
     assert table["number"] == (2.5, 1)
     long = Finding("long", 0, "word " * 60, "word " * 60)

@@ -16,6 +16,7 @@ import pytest
 import binreps as br
 from binreps.cli.app import main
 from binreps.study.datasets import SCREENING_FILE
+from screening import screening_counts
 from system_tools import require
 
 
@@ -38,7 +39,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_without_a_file_the_example_is_analysed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, out, err = run(capsys, "analyse", "--out", tmp_path / "out")
     assert (code, err) == (0, "")
-    fit = br.fit_bayes(br.load_screening_counts())
+    fit = br.fit_bayes(screening_counts())
     assert f"{fit.rates.prevalence:.3f}" in out
     for words in (
         "120 individuals",
@@ -223,7 +224,7 @@ def test_the_next_replicate_is_advised(
     content = json.loads(run(capsys, *words, "--out", tmp_path / "rule.csv", "--json")[1])
     fit = br.load_fit(results / "summary.json")
     rule = br.stopping_table(fit, br.Loss(), cost_per_replicate=0.02, max_replicates=10)
-    assert [row["action"] for row in content["rule"]] == list(rule.table["action"])
+    assert [row["action"] for row in content["rule"]] == list(rule.table()["action"])
     assert sum(row["measure"] for row in content["measure_again"]) == 9
     assert "whom to measure again" in run(capsys, *words)[1]
     assert run(capsys, *words, SCREENING_FILE, "--out", tmp_path / "who.csv")[0] == 0

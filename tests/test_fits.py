@@ -24,13 +24,12 @@ from binreps import (
     fit_bayes,
     fit_known,
     fit_map,
-    fit_map_em,
     fit_median,
     fit_overdispersed,
     fit_populations,
-    plot_rates,
-    simulate_counts,
+    plot,
 )
+from binreps.study.simulate import simulate_counts
 
 
 def fit_known_majority(counts: CountTable) -> Fit:
@@ -43,7 +42,7 @@ FITS: dict[str, Callable[[CountTable], Fit]] = {
     "median": fit_median,
     "known": fit_known_majority,
     "map": fit_map,
-    "em": lambda counts: fit_map_em(counts, rng=1, starts=4),
+    "em": lambda counts: fit_map(counts, algorithm="em", rng=1, starts=4),
     "bayes": fit_bayes,
     "overdispersed": fit_overdispersed,
 }
@@ -269,6 +268,6 @@ def test_several_populations_are_no_single_fit() -> None:
     with pytest.raises(OptionError, match=r"got PopulationsFit; .* choose one, such as fit\[name\]"):
         decision_table(several, Loss(), 2)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match=r"got PopulationsFit; .* choose one, such as fit\[name\]"):
-        plot_rates(several)  # type: ignore[arg-type]
+        plot.rates(several)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="loss must be a Loss, got CountTable"):
         check(several["a"], COUNTS)  # type: ignore[arg-type]

@@ -10,9 +10,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import bdtr
 
-from binreps import Rates, average_score, theory
+from binreps import Rates, theory
 from binreps.decide.loss import DECISIONS, Loss, classify, decision_table, decision_words
 from binreps.errors import BinrepsError, DataError, OptionError
+from binreps.fits.point.simple import average_score
 
 GRID = np.linspace(0, 1, 2001)
 COSTS = st.floats(1e-3, 10)

@@ -11,9 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from binreps import BinrepsWarning, CountTable, FitError, Prior, Rates, fit_map, fit_map_em, simulate_counts
-from binreps.fits.point.mode import MAP_PRIOR, Objective, climb
+from binreps import BinrepsWarning, CountTable, FitError, Prior, Rates, fit_map
+from binreps.fits.point.climb import climb
+from binreps.fits.point.mode import MAP_PRIOR
+from binreps.fits.point.objective import Objective
 from binreps.model import NAMES
+from binreps.study.simulate import simulate_counts
 from by_hand import BruteForce, expected_counts, log_posterior, random_case, random_prior
 
 FLAT = Prior((1, 1), (1, 1), (1, 1))
@@ -77,7 +80,7 @@ def test_em_from_many_starts_finds_nothing_better() -> None:
         counts, prior = random_case(rng)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BinrepsWarning)
-            em = fit_map_em(counts, prior, rng=seed, starts=5, max_iter=200)
+            em = fit_map(counts, prior, algorithm="em", rng=seed, starts=5, max_iter=200)
         assert quiet_fit(counts, prior).objective >= em.objective - 1e-9 * (1 + abs(em.objective))
 
 
@@ -283,7 +286,9 @@ def test_a_rate_about_which_nothing_is_known_comes_with_a_warning() -> None:
         (Prior((1, 1), false_negative=(0.1, 2)), 0.1, "false_negative"),
     ],
 )
-@pytest.mark.parametrize("fit", [fit_map, lambda counts, prior: fit_map_em(counts, prior, rng=1)])
+@pytest.mark.parametrize(
+    "fit", [fit_map, lambda counts, prior: fit_map(counts, prior, algorithm="em", rng=1)]
+)
 def test_shapes_below_one_are_refused_where_the_mode_would_be_infinite(fit, prior, shape, name) -> None:
     sentence = rf"^a posterior mode needs prior shapes ≥ 1 .*, got {shape} for {name}; .* from 0.05$"
     with pytest.raises(FitError, match=sentence):

@@ -289,9 +289,7 @@ def test_golden_scores_are_means_of_the_law() -> None:
         assert law.mean(n, s) == pytest.approx(score, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("n", "s", "ratio", "paper"), [(6, 2, 0.395, 0.464), (20, 8, 0.348, 0.587)]
-)  # SPEC section 6
+@pytest.mark.parametrize(("n", "s", "ratio", "paper"), [(6, 2, 0.395, 0.464), (20, 8, 0.348, 0.587)])
 def test_published_predictions(n: int, s: int, ratio: float, paper: float) -> None:
     case = golden("periodontal_default")
     assert ExactPosterior(case.counts).predict(n, s) == pytest.approx(ratio, abs=5e-4)

@@ -12,11 +12,12 @@ import pytest
 from scipy.special import betainc, betaln
 from scipy.stats import betabinom, kstest
 
-from binreps import CountTable, OptionError, Prior, Rates, fit_bayes, simulate_counts
+from binreps import CountTable, OptionError, Prior, Rates, fit_bayes
 from binreps.errors import FitError
 from binreps.fits.exact.correlated import log_correlated, log_rising
 from binreps.fits.overdispersed import OverdispersedFit, fit_overdispersed
 from binreps.model import NAMES
+from binreps.study.simulate import simulate_counts
 from shared_data import shared_columns
 
 TINY = CountTable([5, 4, 3, 4], [1, 4, 0, 2], [3, 2, 2, 1])

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import binreps as br
+from binreps.fits.point.simple import average_score
 from shared_data import shared_file
 
 ROOT = Path(__file__).parents[1]
@@ -105,7 +106,7 @@ def test_risks_are_those_of_judging_one_study_after_the_other() -> None:
         for k in (0, 40, 80, 120):
             a = float(risk.COSTS[k])
             scores = {
-                "average": br.average_score(study.n, study.s),
+                "average": average_score(study.n, study.s),
                 "MAP": br.fit_map(study.counts).score(study.n, study.s),
                 "Bayes": br.fit_bayes(study.counts).score(study.n, study.s),
             }

@@ -12,6 +12,7 @@ import pytest
 import binreps as br
 from binreps.show.report import report
 from binreps.study.datasets import SCREENING_FILE
+from screening import screening_counts
 from system_tools import require
 
 EVIL = '<script>document.title="owned"</script>'
@@ -63,7 +64,7 @@ def test_ids_are_given_once(page: str) -> None:
 
 
 def test_the_first_answers_are_there(page: str) -> None:
-    fit = br.fit_bayes(br.load_screening_counts())
+    fit = br.fit_bayes(screening_counts())
     assert f"<strong>{fit.rates.prevalence:.1%}</strong>" in page
     assert f"{fit.rates.sensitivity:.1%} (" in page
     assert "Of 4 replicates" in page
