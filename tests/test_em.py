@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binreps import CountTable, Prior, Rates, fit_map
+from binreps import CountTable, OptionError, Prior, Rates, fit_map
 from binreps.counts import UNKNOWN
 from binreps.fits.point.em import em_path, random_scores
 from binreps.fits.point.objective import Objective
@@ -108,3 +108,10 @@ def test_the_labels_switch_with_both_error_rates_crossed(theta: float, p: float,
 def test_the_label_switch_of_the_paper_changes_the_likelihood() -> None:
     here, printed = (log_likelihood(COUNTS, rates) for rates in (Rates(0.3, 0.1, 0.2), Rates(0.7, 0.9, 0.8)))
     assert printed < here - 1
+
+
+def test_the_algorithm_is_named_and_em_asks_for_a_seed() -> None:
+    with pytest.raises(OptionError, match=r"^algorithm must be 'direct' or 'em', got 'newton'$"):
+        fit_map(COUNTS, algorithm="newton")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match=r"^rng must be .*, got None"):
+        fit_map(COUNTS, algorithm="em")

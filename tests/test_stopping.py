@@ -242,6 +242,13 @@ def test_draws_of_a_posterior_are_learnt_from_too() -> None:
     assert lattice(whole, "probability")[n, s] == pytest.approx(float(drawn.predict(n, s)), abs=1e-12)
 
 
+def test_without_results_it_does_not_matter_whether_the_individual_is_new() -> None:
+    options = {"cost_per_replicate": 0.01, "max_replicates": 8}
+    old, new = (stopping_table(FITS["few"], LOSS, new=new, **options).table() for new in (False, True))
+    assert old["action"] == new["action"]
+    np.testing.assert_allclose(old["probability"], new["probability"], rtol=0, atol=1e-12)
+
+
 def test_correlated_replicates_are_refused() -> None:
     fit = fit_overdispersed(COUNTS)
     with pytest.raises(br.FitError, match="independent given the status: not Bayes, over-dispersed"):

@@ -30,8 +30,6 @@ MAP_PRIOR = Prior(prevalence=(1, 1))
 """The default prior of the mode: flat in the prevalence."""
 
 _MOST_SHAPE = 2.0**53  # as many individuals as a count table takes; far above, squares overflow
-_MOST_STEPS = {"direct": 500, "em": 1000}  # a Newton climb takes about ten; EM crawls
-_TOLERANCES = {"direct": 1e-12, "em": 1e-10}
 
 
 @dataclass(frozen=True, repr=False)
@@ -144,8 +142,8 @@ def fit_map(
     algorithm: Literal["direct", "em"] = "direct",
     rng: np.random.Generator | int | None = None,
     starts: int = 20,
-    max_iter: int | None = None,
-    tol: float | None = None,
+    max_iter: int = 1000,
+    tol: float = 1e-12,
 ) -> MapFit:
     """The posterior mode: the global maximum of log likelihood plus log prior over θ ≤ 1, p ≤ ½, q ≤ ½.
 
@@ -169,9 +167,8 @@ def fit_map(
         Seed of the random starts: "em" needs one, "direct" has no use for it.
     starts : int
         Random starts of "em".
-    max_iter, tol : int, float, optional
-        Cap of each climb, and the gain in log posterior below which it has converged; by default 500 and
-        1e-12 ("direct"), 1000 and 1e-10 ("em").
+    max_iter, tol : int, float
+        Cap of each climb, and the gain in log posterior below which it has converged.
 
     Returns
     -------
@@ -194,21 +191,19 @@ def fit_map(
     >>> round(fit_map(counts, algorithm="em", rng=1).rates.prevalence, 3)
     0.3
     """
-    if algorithm not in _MOST_STEPS:
+    if algorithm not in ("direct", "em"):
         raise OptionError(f"algorithm must be 'direct' or 'em', got {algorithm!r}")
-    most = _MOST_STEPS[algorithm] if max_iter is None else max_iter
-    least = _TOLERANCES[algorithm] if tol is None else tol
     check_whole("starts", starts, 1)
-    check_whole("max_iter", most, 1)
-    check_tol(least)
+    check_whole("max_iter", max_iter, 1)
+    check_tol(tol)
     source = generator(rng) if algorithm == "em" else None  # type: ignore[arg-type]  # None is refused there
     objective = map_objective(counts, prior)
     if counts.fully_known:
         return map_fit(objective, prior, [known_climb(objective)])
     if source is None:
-        ends = climb(objective, np.stack(scan(objective), axis=1), max_iter=most, tol=least).each()
+        ends = climb(objective, np.stack(scan(objective), axis=1), max_iter=max_iter, tol=tol).each()
     else:
-        ends = [climb_em(objective, source, max_iter=most, tol=least) for _ in range(starts)]
+        ends = [climb_em(objective, source, max_iter=max_iter, tol=tol) for _ in range(starts)]
     return map_fit(objective, prior, ends)
 
 
