@@ -60,6 +60,12 @@ def test_the_navigation_leads_to_every_page_once() -> None:
     assert sorted(NAVIGATION) == sorted(pages), "mkdocs.yml lists the pages of docs/"
 
 
+def test_the_files_that_the_architecture_names_exist() -> None:
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    for name in re.findall(r"`([\w/]+/[\w.]*)`", page):
+        assert (ROOT / name).exists() or (ROOT / "src" / "binreps" / name).exists(), name
+
+
 def test_the_site_asks_nothing_of_other_hosts() -> None:
     assert re.search(r"^  font: false$", CONFIG, re.MULTILINE)
     assert "http" not in CONFIG
