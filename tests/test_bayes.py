@@ -16,13 +16,10 @@ from scipy.stats import kstest
 from binreps import CountTable, DataError, FitError, OptionError, Prior
 from binreps.fits.bayes import BayesFit, fit_bayes
 from binreps.model import NAMES
+from by_hand import as_array
 from oracles import ExactPosterior, expected_score, golden, prediction_quantile, score_quantile
+from small_tables import NOBODY, SMALL, TINY
 
-NOBODY = CountTable([], [])
-TINY = CountTable([3, 2], [1, 2])
-SMALL = CountTable(
-    [1, 2, 3, 3, 4, 4, 5, 6, 6], [1, 0, 0, 2, 1, 4, 5, 2, 5], weight=[2, 1, 3, 2, 1, 2, 1, 1, 2]
-)
 LABELLED = CountTable(
     [3, 2, 4, 5, 0, 3], [1, 2, 1, 4, 0, 2], [2, 1, 3, 1, 2, 4], known=[None, None, 0, 1, 1, None]
 )
@@ -34,10 +31,6 @@ PRIORS = {"default": DEFAULT, "misguided": MISGUIDED, "singular": SINGULAR, "une
 each_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS.keys())
 
 fitted = cache(fit_bayes)
-
-
-def as_array(rates: object) -> np.ndarray:
-    return np.array(list(rates))
 
 
 def rows(counts: CountTable) -> list[tuple[int, int, int]]:

@@ -17,7 +17,7 @@ from binreps.fits.point.mode import MAP_PRIOR
 from binreps.fits.point.objective import Objective
 from binreps.model import NAMES
 from binreps.study.simulate import simulate_counts
-from by_hand import BruteForce, expected_counts, log_posterior, random_case, random_prior
+from by_hand import BruteForce, as_array, expected_counts, log_posterior, random_case, random_prior
 
 FLAT = Prior((1, 1), (1, 1), (1, 1))
 COUNTS = CountTable([4, 4, 4, 4, 3, 2, 0], [0, 1, 3, 4, 2, 1, 0], weight=[50, 20, 10, 20, 5, 3, 2])
@@ -30,10 +30,6 @@ def quiet_fit(counts: CountTable, prior: Prior, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", BinrepsWarning)
         return fit_map(counts, prior, **options)
-
-
-def as_array(rates: Rates) -> np.ndarray:
-    return np.array(list(rates))
 
 
 # --- the global optimum ------------------------------------------------------------------------------

@@ -19,11 +19,8 @@ from binreps.fits.exact.support import Lines, Support
 from binreps.fits.exact.tensor import find_peak, integrate_box, lifted_objective
 from binreps.model import NAMES
 from oracles import ExactPosterior
+from small_tables import LABELLED, SMALL
 
-SMALL = CountTable(
-    [1, 2, 3, 3, 4, 4, 5, 6, 6], [1, 0, 0, 2, 1, 4, 5, 2, 5], weight=[2, 1, 3, 2, 1, 2, 1, 1, 2]
-)
-LABELLED = CountTable([3, 2, 4, 5], [1, 2, 1, 4], known=[None, None, 0, 1])
 RIDGE = CountTable([2, 2, 2], [0, 1, 2], [500, 200, 300])
 SHORT_RIDGE = CountTable([2, 2, 2], [0, 1, 2], [30, 12, 18])
 DEFAULT = Prior()

@@ -31,13 +31,8 @@ from oracles import (
     score_law,
     score_quantile,
 )
+from small_tables import LABELLED, NOBODY, SMALL, TINY
 
-NOBODY = CountTable([], [])
-TINY = CountTable([3, 2], [1, 2])
-SMALL = CountTable(
-    [1, 2, 3, 3, 4, 4, 5, 6, 6], [1, 0, 0, 2, 1, 4, 5, 2, 5], weight=[2, 1, 3, 2, 1, 2, 1, 1, 2]
-)
-LABELLED = CountTable([3, 2, 4, 5], [1, 2, 1, 4], known=[None, None, 0, 1])
 PRIORS = {
     "default": Prior(),
     "misguided": Prior((0.5, 0.5), (50, 50), (50, 50)),

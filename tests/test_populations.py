@@ -19,6 +19,7 @@ from binreps.fits.populations import fit_populations
 from binreps.model import NAMES, Prior, Rates
 from binreps.study.simulate import simulate_counts
 from binreps.table import Table
+from by_hand import expected_counts
 
 CLINIC = CountTable([3, 3, 2, 2, 1, 0], [0, 3, 1, 2, 1, 0], weight=[3, 2, 1, 2, 1, 2])
 SURVEY = CountTable([4, 2, 2], [0, 0, 1], weight=[2, 5, 1])
@@ -297,20 +298,12 @@ def test_two_populations_make_two_replicates_informative() -> None:
     """The error rates are learnt, which one population cannot do however large; one replicate never does."""
 
     def sd(size: int, n: int, prevalences: list[float]) -> float:
-        tables = {t: expected(Rates(t, 0.1, 0.05), size, n) for t in prevalences}
+        tables = {t: expected_counts(Rates(t, 0.1, 0.05), size, n) for t in prevalences}
         return fit_populations(tables).sd.false_positive
 
     assert sd(10**5, 2, [0.1, 0.5]) < 0.12 * sd(10**3, 2, [0.1, 0.5])
     assert sd(10**5, 2, [0.3]) > 0.8 * sd(10**3, 2, [0.3])
     assert sd(10**5, 1, [0.1, 0.5]) > 0.8 * sd(10**3, 1, [0.1, 0.5])
-
-
-def expected(rates: Rates, size: int, n: int) -> CountTable:
-    theta, p, q = rates
-    both = [
-        theta * (1 - q) ** s * q ** (n - s) + (1 - theta) * p**s * (1 - p) ** (n - s) for s in range(n + 1)
-    ]
-    return CountTable([n] * (n + 1), range(n + 1), [round(size * comb(n, s) * both[s]) for s in range(n + 1)])
 
 
 def test_credible_intervals_cover_the_truth_of_data_drawn_from_the_prior() -> None:
@@ -368,9 +361,9 @@ EXTREMES = {
     "all negative": [CountTable([3], [0], [10**k]) for k in (0, 3, 6)],
     "opposite": [CountTable([3], [0], [10**4]), CountTable([3], [3], [10**4])],
     "nearly coins": [simulate_counts(Rates(t, 0.49, 0.49), 10**5, [4], rng=1) for t in (0.3, 0.6)],
-    "equal prevalences, n = 2": [expected(Rates(0.3, 0.1, 0.05), 10**4, 2)] * 2,
-    "one replicate": [expected(Rates(t, 0.1, 0.05), 10**4, 1) for t in (0.2, 0.4)],
-    "hopeless": [expected(Rates(t, 0.1, 0.05), 10**6, 1) for t in (0.2, 0.4)],
+    "equal prevalences, n = 2": [expected_counts(Rates(0.3, 0.1, 0.05), 10**4, 2)] * 2,
+    "one replicate": [expected_counts(Rates(t, 0.1, 0.05), 10**4, 1) for t in (0.2, 0.4)],
+    "hopeless": [expected_counts(Rates(t, 0.1, 0.05), 10**6, 1) for t in (0.2, 0.4)],
     "contradictions": [CountTable([10**4] * 2, [0, 5000]), CountTable([10**4], [10**4])],
 }
 

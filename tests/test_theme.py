@@ -4,7 +4,6 @@ import json
 import re
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import altair as alt
 import numpy as np
@@ -15,6 +14,7 @@ from binreps.errors import OptionError
 from binreps.show import plot
 from binreps.show.theme import DECISION_COLOURS, DECISION_TEXT, METHOD_COLOURS, theme
 from binreps.table import Table
+from drawing import specification
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB
 COLOUR_BLIND = {
@@ -97,10 +97,6 @@ def test_text_and_lines_are_readable_on_the_page(dark: bool, page: str) -> None:
         if "ontSize" in key
     ]
     assert min(sizes) >= 11
-
-
-def specification(chart: Any) -> dict[str, Any]:
-    return json.loads(json.dumps(chart.to_dict(), allow_nan=False))
 
 
 def test_figures_hold_no_text_colour_of_their_own() -> None:
