@@ -59,6 +59,7 @@ def test_any_method_can_decide() -> None:
         assert analysis.main.rates(0.9)["lower"]  # the Bayesian fit is there for comparison
 
 
+@pytest.mark.slow
 def test_correlated_replicates_can_decide() -> None:
     analysis = br.analyse(COUNTS, br.Settings("overdispersed"))
     fit = br.fit_overdispersed(COUNTS)
@@ -89,6 +90,7 @@ def test_a_known_status_informs_the_fit(tmp_path: Path) -> None:
         br.analyse_file(path, known="status", truth="status")
 
 
+@pytest.mark.slow
 def test_populations_share_the_test(tmp_path: Path) -> None:
     path = tmp_path / "data.parquet"
     rows = {"site": ["a"] * 60 + ["b"] * 60, "n": [3] * 120, "s": [0, 3] * 30 + [0, 0, 0, 3, 0, 1] * 10}
@@ -186,6 +188,7 @@ def test_an_explanation_names_the_cheapest_answer() -> None:
     assert "gives no probability" in br.explain(0, 0, br.fit_average(COUNTS), LOSS)
 
 
+@pytest.mark.slow
 def test_the_lines_of_python_repeat_the_analysis(tmp_path: Path) -> None:
     path = tmp_path / "it's data.csv"
     path.write_bytes(SCREENING_FILE.read_bytes())
@@ -217,6 +220,7 @@ def test_the_command_names_what_was_chosen() -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_files_of_a_folder_agree(example: br.Analysis, tmp_path: Path) -> None:
     files = br.write_folder(example, tmp_path / "new" / "folder")
     assert [file.name for file in files] == [
@@ -247,12 +251,14 @@ def test_a_folder_that_is_a_file_is_refused(example: br.Analysis, tmp_path: Path
     assert (tmp_path / "x").read_text(encoding="utf-8") == "mine"
 
 
+@pytest.mark.slow
 def test_counts_alone_are_written_cell_by_cell(tmp_path: Path) -> None:
     files = br.write_folder(br.analyse(COUNTS), tmp_path)
     scores = list(csv.DictReader(files[1].read_text(encoding="utf-8").splitlines()))
     assert [int(row["weight"]) for row in scores] == COUNTS.weight.tolist()
 
 
+@pytest.mark.slow
 def test_columns_that_have_our_names_stay(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("id,tests,hits,score,decision\na,3,0,9,x\nb,3,3,8,y\n", encoding="utf-8")
@@ -269,6 +275,7 @@ def test_statuses_that_are_known_do_not_change_scores_and_that_is_said(tmp_path:
     assert any("also of individuals whose status is known" in note for note in notes)
 
 
+@pytest.mark.slow
 def test_warnings_of_the_data_are_notes_and_are_not_raised_again(tmp_path: Path) -> None:
     """A warning is an error in these tests."""
     file = tmp_path / "lost.csv"
@@ -278,6 +285,7 @@ def test_warnings_of_the_data_are_notes_and_are_not_raised_again(tmp_path: Path)
     br.write_folder(analysis, tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_the_methods_paragraph_says_what_the_data_cannot_tell() -> None:
     negative = br.analyse(br.CountTable([3], [0], [20]))
     assert "next to nothing about the false-negative rate" in methods_paragraph(negative)

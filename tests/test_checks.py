@@ -163,6 +163,7 @@ def test_it_is_silent_next_to_where_it_fires(name: str, fit: Callable[[], Any]) 
     assert name not in names(fit())
 
 
+@pytest.mark.slow
 def test_the_over_dispersed_fit_answers_the_finding() -> None:
     counts = correlated(300, 0.3, 1)
     assert "over-dispersion" in names(fit_bayes(counts))
@@ -210,6 +211,7 @@ def test_the_misguided_prior_of_the_paper_is_noticed(periodontal) -> None:
 # --- false alarms ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_false_alarms_are_rare_on_data_from_the_model() -> None:
     """At most 5 % in the long run: of 60 data sets, more than 7 would have a chance below 1 %."""
     alarms = [
@@ -226,6 +228,7 @@ def test_a_higher_level_is_quieter() -> None:
     assert "informative-replication" not in check(fit, level=1 - p_value / 0.2 * 0.99)
 
 
+@pytest.mark.slow
 def test_p_values_of_the_score_tests_are_uniform_under_the_model() -> None:
     tails = []
     for seed in range(150):

@@ -62,6 +62,7 @@ def test_json_is_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
     assert content["populations"][0]["rates"][0]["Bayes"] == content["fit"]["results"]["prevalence"]
 
 
+@pytest.mark.slow
 def test_the_printed_command_repeats_the_analysis(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("analyse", SCREENING_FILE, "--method", "map", "--prior-false-positive", "1,30", "--level", "0.5")
     first = json.loads(run(capsys, *words, "--truth", "truth", "--json")[1])
@@ -111,6 +112,7 @@ def test_the_table_takes_other_costs(
     assert "expected cost" in run(capsys, *words)[1]
 
 
+@pytest.mark.slow
 def test_simulated_data_can_be_analysed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for path, more in ((tmp_path / "a.csv", []), (tmp_path / "b.csv", ["--long"])):
         words = ("simulate", "--individuals", 50, "--replicates", "3-5", "--seed", 7, "--out", path, *more)
@@ -188,6 +190,7 @@ def test_help_has_an_example_for_each_command(capsys: pytest.CaptureFixture[str]
     assert run(capsys, "--version")[1] == f"binreps {br.__version__}\n"
 
 
+@pytest.mark.slow
 def test_the_installed_program_survives_a_reader_that_stops() -> None:
     command = f"{sys.executable} -m binreps analyse --json | head -c 20; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
@@ -196,6 +199,7 @@ def test_the_installed_program_survives_a_reader_that_stops() -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 140])
+@pytest.mark.slow
 def test_the_terminal_shows_colours_within_its_width(columns: int, tmp_path: Path) -> None:
     """In tmux, as a person sees it."""
     tmux = require("tmux", "tmux")
@@ -217,6 +221,7 @@ def test_the_terminal_shows_colours_within_its_width(columns: int, tmp_path: Pat
     assert "\x1b[" in coloured
 
 
+@pytest.mark.slow
 def test_the_next_replicate_is_advised(
     capsys: pytest.CaptureFixture[str], results: Path, tmp_path: Path
 ) -> None:

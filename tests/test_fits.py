@@ -179,6 +179,7 @@ def test_nobody_is_refused_with_a_sentence(make, name) -> None:
         make(CountTable([], []))
 
 
+@pytest.mark.slow
 def test_ten_to_the_twelve_individuals_are_a_thousand_times_ten_to_the_nine(make, name: str) -> None:
     counts = simulate_counts(RATES, 10**9, [4, 5], rng=1)
     tol = 1e-4 if name == "overdispersed" else 1e-6  # a correlation ≥ 0 pulls as far as its own uncertainty
@@ -186,6 +187,7 @@ def test_ten_to_the_twelve_individuals_are_a_thousand_times_ten_to_the_nine(make
     assert tuple(make(thousandfold).rates) == pytest.approx(tuple(make(counts).rates), rel=tol)
 
 
+@pytest.mark.slow
 def test_a_million_replicates_each(make) -> None:
     counts = CountTable([10**6] * 4, [100_000, 100_500, 800_000, 799_000], weight=[10**9, 1, 10**9, 5])
     fit = make(counts)

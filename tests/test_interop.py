@@ -91,6 +91,7 @@ def test_arviz_draws_it(az, tree, monkeypatch) -> None:
     plt.close("all")
 
 
+@pytest.mark.slow
 def test_leaving_one_individual_out_agrees_with_a_fit_without_it(az) -> None:
     """The log predictive probability of an individual is a difference of two log evidences, both exact."""
     counts, fit = COUNTS, fit_bayes(COUNTS, PRIOR)

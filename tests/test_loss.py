@@ -152,6 +152,7 @@ class TestClassify:
         assert classify(scores, lower, upper).tolist() == expected
 
     @pytest.mark.parametrize("n", [*range(3, 80), 100, 1000])
+    @pytest.mark.slow
     def test_an_average_on_a_threshold_is_on_it_however_the_threshold_is_computed(self, n):
         """The answers are those that exact fractions give, and that the theory counts."""
         scores, fair = average_score(n, np.arange(n + 1)), Rates(0.5, 0.5, 0.5)

@@ -29,6 +29,8 @@ from binreps.model import NAMES, likelihood_score, log_likelihood
 from binreps.study.simulate import simulate_counts
 from screening import screening_counts
 
+pytestmark = pytest.mark.slow
+
 COUNTS = contract.COUNTS
 KNOWN = COUNTS + CountTable([4, 4, 3, 1], [0, 4, 1, 1], weight=[15, 9, 4, 2], known=[0, 1, 1, 0])
 DATA = {

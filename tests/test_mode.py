@@ -41,6 +41,7 @@ def brute_force() -> BruteForce:
 
 
 @pytest.mark.parametrize("seed", range(10))
+@pytest.mark.slow
 def test_no_point_is_better_on_many_random_tables(brute_force: BruteForce, seed: int) -> None:
     rng = np.random.default_rng(seed)
     cases = [random_case(rng) for _ in range(150)]
@@ -55,6 +56,7 @@ def test_no_point_is_better_on_many_random_tables(brute_force: BruteForce, seed:
         assert fit.residual < 1e-4
 
 
+@pytest.mark.slow
 def test_scipy_finds_nothing_better_from_many_starts() -> None:
     rng = np.random.default_rng(77)
     for _ in range(15):
@@ -70,6 +72,7 @@ def test_scipy_finds_nothing_better_from_many_starts() -> None:
             assert fit.objective >= -end.fun - 1e-9 * (1 + abs(end.fun))
 
 
+@pytest.mark.slow
 def test_em_from_many_starts_finds_nothing_better() -> None:
     rng = np.random.default_rng(78)
     for seed in range(20):
@@ -87,6 +90,7 @@ def test_a_higher_basin_beside_a_flat_one_is_found() -> None:
 
 
 @given(CASES)
+@pytest.mark.slow
 def test_every_maximum_reported_is_one(case: tuple[CountTable, Prior]) -> None:
     counts, prior = case
     fit = quiet_fit(counts, prior)

@@ -33,6 +33,8 @@ from oracles import (
 )
 from small_tables import LABELLED, NOBODY, SMALL, TINY
 
+pytestmark = pytest.mark.slow
+
 PRIORS = {
     "default": Prior(),
     "misguided": Prior((0.5, 0.5), (50, 50), (50, 50)),

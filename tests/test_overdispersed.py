@@ -267,6 +267,7 @@ def test_the_interval_of_a_score_is_that_of_draws() -> None:
 # --- what it is for ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_correlated_data_are_recognised_and_their_rates_recovered() -> None:
     truth, rho = (0.3, 0.1, 0.15), 0.15
     inside = []

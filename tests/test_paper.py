@@ -23,6 +23,8 @@ from paper import __main__ as command  # noqa: E402 (after the path)
 from paper import bias, compare, mammography, periodontal, risk, theorems, theory  # noqa: E402
 from paper.settings import Comparison, Settings, found, number, text  # noqa: E402
 
+pytestmark = pytest.mark.slow
+
 
 def no_progress(done: float, total: float) -> None:
     assert 0 <= done <= total * (1 + 1e-9)

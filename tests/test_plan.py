@@ -113,6 +113,7 @@ def test_decisions_of_a_large_study_are_those_with_known_rates(goal: str) -> Non
     assert found.measure == goal
 
 
+@pytest.mark.slow
 def test_the_risk_is_that_of_answers_judged_by_the_drawn_statuses() -> None:
     prior = br.Prior((2, 4), (2, 9), (2, 9))
     found = plan(prior, risk=0.001, individuals=[30], replicates=[3], loss=LOSS, data_sets=50, rng=1)

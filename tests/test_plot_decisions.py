@@ -116,6 +116,7 @@ def test_the_truth_is_a_strip_in_the_same_order() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_very_many_cells_are_merged_without_losing_anyone() -> None:
     rng = np.random.default_rng(1)
     scores, weight = rng.random(20_000), rng.integers(1, 50, 20_000)
@@ -183,6 +184,7 @@ def test_risk_by_cost_keeps_the_rows_and_their_order() -> None:
 # all ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_names_are_data_and_every_figure_can_be_drawn(
     fit: PointFit, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -222,6 +222,7 @@ def test_an_empty_or_undefined_interval_shades_nothing(n: list[int], p: float, q
 # all ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_names_are_data_and_every_figure_can_be_drawn(
     fit: BayesFit, capfd: pytest.CaptureFixture[str]
 ) -> None:

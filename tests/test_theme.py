@@ -107,6 +107,7 @@ def test_figures_hold_no_text_colour_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".html", ".json"])
+@pytest.mark.slow
 def test_a_saved_figure_is_whole_and_of_its_kind(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"figure{suffix.upper()}"
     plot.save(plot.risks(Loss(inconclusive=0.2)), path)

@@ -33,6 +33,8 @@ from binreps.web.runner import make_runner
 from binreps.web.uploads import shown_name
 from screening import screening_counts, screening_truth
 
+pytestmark = pytest.mark.slow
+
 COUNTS = br.CountTable([4] * 5, range(5), [50, 18, 6, 9, 17])
 CELLS = {"n": [4] * 5, "s": list(range(5)), "weight": [50, 18, 6, 9, 17]}
 EXAMPLE = SCREENING_FILE.read_bytes()

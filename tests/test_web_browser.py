@@ -23,6 +23,8 @@ from binreps.show.wording import explain
 from binreps.web.app import create_app
 from screening import screening_counts
 
+pytestmark = pytest.mark.slow
+
 expect.set_options(timeout=30_000)
 
 ARGUMENTS = [
