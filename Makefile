@@ -3,10 +3,13 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test fuzz lint bench paper docs clean
+.PHONY: demo quick test fuzz lint bench paper docs clean
 
 demo: $(VENV)/installed  ## analyse the bundled example, and write the report to demo/
 	$(BIN)/binreps analyse --out demo
+
+quick: $(VENV)/developed  ## the tests that take a minute: no browser, Spark, PyMC or long simulation
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadfile -m "not slow" --hypothesis-profile quick
 
 test: $(VENV)/developed  ## all tests and doctests
 	$(BIN)/pytest --numprocesses auto --dist loadfile

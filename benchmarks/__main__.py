@@ -1,4 +1,8 @@
-"""Run the families of rows, write results.json and docs/benchmarks.md, compare with the floors."""
+"""Run the families of rows, compare with the floors, print; a full run also writes the published figures.
+
+The published figures are results.json and docs/benchmarks.md. A quick run leaves them alone: its own go to
+build/benchmarks/, which git ignores.
+"""
 
 from __future__ import annotations
 
@@ -14,8 +18,9 @@ from benchmarks.machine import describe
 from benchmarks.timing import say
 
 HERE = Path(__file__).parent
-PAGE = HERE.parent / "docs" / "benchmarks.md"
-RESULTS, FLOORS = HERE / "results.json", HERE / "floors.json"
+FLOORS = HERE / "floors.json"
+PUBLISHED = (HERE / "results.json", HERE.parent / "docs" / "benchmarks.md")
+QUICK = tuple(HERE.parent / "build" / "benchmarks" / path.name for path in PUBLISHED)
 
 FAMILIES = {
     "posterior": ("pymc", "nutpie", "pytensor", "numba", "pystan"),
@@ -32,7 +37,8 @@ def main() -> int:
     """Run what the command line asks for; the exit status counts only with --gate."""
     options = parse()
     settings = report.Settings(full=options.full)
-    kept = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() else {}
+    results, page = PUBLISHED if options.full else QUICK
+    kept = json.loads(results.read_text(encoding="utf-8")) if results.exists() else {}
     floors = json.loads(FLOORS.read_text(encoding="utf-8")) if FLOORS.exists() else {}
     ratios: dict[str, report.Ratio] = {}
     for name in options.only:
@@ -41,7 +47,7 @@ def main() -> int:
         sections = importlib.import_module(f"benchmarks.{name}").run(settings)
         kept[name] = report.stored(machine, "full" if options.full else "quick", sections)
         ratios |= {key: ratio for section in sections for key, ratio in section.ratios.items()}
-        write(kept)
+        write(kept, results, page)
     say("done")
     if options.raise_floors:
         floors = report.raised(ratios, floors)
@@ -52,22 +58,23 @@ def main() -> int:
     return 1 if complaints and options.gate else 0
 
 
-def write(kept: dict[str, Any]) -> None:
+def write(kept: dict[str, Any], results: Path, page: Path) -> None:
     """The results and the page, after each family: a long run that ends early keeps what it has measured.
 
     A family that did not run now keeps what it had, under the machine and mode of its own run.
     """
     ordered = {name: kept[name] for name in FAMILIES if name in kept}
-    RESULTS.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    PAGE.write_text(report.page(ordered), encoding="utf-8")
+    results.parent.mkdir(parents=True, exist_ok=True)
+    results.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    page.write_text(report.page(ordered), encoding="utf-8")
 
 
 def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="under three minutes (the default)")
-    size.add_argument("--full", action="store_true", help="more cases and more runs, under half an hour")
+    size.add_argument("--quick", action="store_true", help="under three minutes, prints (the default)")
+    size.add_argument("--full", action="store_true", help="more cases, under half an hour, publishes")
     parser.add_argument(
         "--only",
         type=_families,

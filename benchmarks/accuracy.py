@@ -16,6 +16,7 @@ import binreps as br
 from benchmarks import crowds
 from benchmarks.report import Ratio, Section, Settings
 from benchmarks.timing import say
+from binreps.decide.evaluate import calibration_error
 
 FOLDER = Path(os.environ.get("BINREPS_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
 """Published data that are not ours to ship: they lie here, if at all."""
@@ -191,7 +192,7 @@ def judged(scores: np.ndarray, truth: np.ndarray) -> dict[str, float]:
         "accuracy": float(right.mean()),
         "log loss": float(found.log_score),
         "Brier": float(found.brier),
-        "calibration error": float(br.calibration_error(np.clip(scores, 0, 1), truth)),
+        "calibration error": float(calibration_error(np.clip(scores, 0, 1), truth)),
         "risk": float(found.mean_risk),
     }
 

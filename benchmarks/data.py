@@ -15,6 +15,7 @@ from benchmarks import crowds, engines
 from benchmarks.engines import DUCKDB, PANDAS, POLARS, PYARROW, SPARK, Engine
 from benchmarks.report import Ratio, Section, Settings, milliseconds, power
 from benchmarks.timing import Runs, alternate, say
+from binreps.study.simulate import simulate_counts
 
 SAMPLES, WELLS, POPULATIONS = 96, 4, 50
 
@@ -237,8 +238,7 @@ def many_fits(settings: Settings) -> Section:
         if goal:
             ratios["data, fit_by: exact fits per second over the goal of 400"] = Ratio(rate / goal, 1.0, 0.3)
     populations = {
-        k: br.simulate_counts(br.Rates(0.01 + k / 100, 0.1, 0.2), 200, [3, 4], rng=k)
-        for k in range(POPULATIONS)
+        k: simulate_counts(br.Rates(0.01 + k / 100, 0.1, 0.2), 200, [3, 4], rng=k) for k in range(POPULATIONS)
     }
     say(f"data: {POPULATIONS} populations")
     runs = alternate({"fit": lambda _: br.fit_populations(populations)}, 5)["fit"]

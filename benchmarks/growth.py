@@ -11,6 +11,7 @@ import binreps as br
 from benchmarks import tables
 from benchmarks.report import Ratio, Section, Settings, milliseconds
 from benchmarks.timing import repeat, say
+from binreps.study.simulate import simulate_counts
 
 SCALES = {
     "individuals": (10**2, 10**3, 10**4, 10**5, 10**6, 10**7, 10**8, 10**9),
@@ -78,8 +79,7 @@ def _data(scale: str, size: int) -> Any:
     if scale == "cells":
         return tables.many_cells(100 * size, int(1.2 * np.sqrt(2 * size)))
     return {
-        k: br.simulate_counts(br.Rates(0.1 + 0.5 * k / size, 0.1, 0.2), 100, [3, 4], rng=k)
-        for k in range(size)
+        k: simulate_counts(br.Rates(0.1 + 0.5 * k / size, 0.1, 0.2), 100, [3, 4], rng=k) for k in range(size)
     }
 
 

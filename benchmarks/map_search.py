@@ -8,6 +8,7 @@ import time
 import numpy as np
 
 import binreps as br
+from binreps.study.simulate import simulate_counts
 
 TABLES = 50
 STUDIES = {
@@ -18,13 +19,13 @@ STUDIES = {
 }
 SEARCHES = {
     "direct": br.fit_map,
-    "EM, 1 start": lambda counts: br.fit_map_em(counts, rng=1, starts=1),
-    "EM, 20 starts": lambda counts: br.fit_map_em(counts, rng=1, starts=20),
+    "EM, 1 start": lambda counts: br.fit_map(counts, algorithm="em", rng=1, starts=1),
+    "EM, 20 starts": lambda counts: br.fit_map(counts, algorithm="em", rng=1, starts=20),
 }
 
 rows = []
 for study, arguments in STUDIES.items():
-    tables = [br.simulate_counts(*arguments, rng=seed) for seed in range(TABLES)]
+    tables = [simulate_counts(*arguments, rng=seed) for seed in range(TABLES)]
     best = [br.fit_map(table) for table in tables]
     for search, fit in SEARCHES.items():
         start = time.perf_counter()

@@ -13,6 +13,7 @@ import binreps as br
 from benchmarks import crowds, tables
 from benchmarks.report import Ratio, Section, Settings, milliseconds, power
 from benchmarks.timing import Runs, alternate, say
+from binreps.study.simulate import simulate_counts
 
 Rates = tuple[float, float, float]
 
@@ -182,7 +183,7 @@ def many_tables(settings: Settings) -> Section:
     rows, ratios = [], {}
     for name, arguments in STUDIES.items():
         say(f"point, {size:,} tables: {name}")
-        studies = [br.simulate_counts(*arguments, rng=seed) for seed in range(size)]
+        studies = [simulate_counts(*arguments, rng=seed) for seed in range(size)]
         runs = alternate(
             {
                 "`fit_many`, map": lambda _, t=studies: list(

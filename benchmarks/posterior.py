@@ -18,6 +18,7 @@ from benchmarks import fresh, references, tables
 from benchmarks.references import PROBABILITIES, Reference
 from benchmarks.report import Ratio, Section, Settings, milliseconds
 from benchmarks.timing import Runs, alternate, repeat, say
+from binreps.fits.bayes import BayesFit
 
 DRAWS = 4000
 TARGETS = (1e-2, 1e-3, 1e-4)
@@ -51,7 +52,7 @@ class Task:
     prepare: Callable[[br.CountTable], Any] = lambda counts: counts
 
 
-def _everything(fit: br.BayesFit) -> None:
+def _everything(fit: BayesFit) -> None:
     """Quantiles, shortest intervals and the scores of 30 cells, of a fit that has none of them yet."""
     fit.quantile(PROBABILITIES)
     fit.hdi()
@@ -119,12 +120,12 @@ def _met(task: Task, runs: Runs) -> str:
 
 def _plausible(counts: br.CountTable, result: Any) -> bool:
     """False for a fit that the symmetry of its table refutes."""
-    if not isinstance(result, br.BayesFit) or not tables.is_symmetric(counts):
+    if not isinstance(result, BayesFit) or not tables.is_symmetric(counts):
         return True
     return _asymmetry(result) < 1e-6
 
 
-def _asymmetry(fit: br.BayesFit) -> float:
+def _asymmetry(fit: BayesFit) -> float:
     """How far the mean prevalence is from the ½ that symmetry asks for, in sds."""
     return abs(fit.rates.prevalence - 0.5) / fit.sd.prevalence
 
@@ -150,7 +151,7 @@ def true_errors(settings: Settings) -> Section:
     return Section("Posterior: true errors", text, rows)
 
 
-def _error_row(name: str, fit: br.BayesFit, error: float) -> dict[str, Any]:
+def _error_row(name: str, fit: BayesFit, error: float) -> dict[str, Any]:
     """One fit and its error."""
     return {
         "case": name,
@@ -161,7 +162,7 @@ def _error_row(name: str, fit: br.BayesFit, error: float) -> dict[str, Any]:
     }
 
 
-def _error(fit: br.BayesFit, reference: Reference) -> float:
+def _error(fit: BayesFit, reference: Reference) -> float:
     """The largest error of means and quantiles."""
     return reference.error(list(fit.rates), list(fit.quantile(PROBABILITIES)))
 

@@ -171,7 +171,7 @@ def page(families: Mapping[str, Mapping[str, Any]]) -> str:
     """The page for people, from families as JSON holds them."""
     parts = [
         "# Benchmarks",
-        "Written by `make bench`, or `make bench ARGS=--full` where a family says so. Times are medians of "
+        "Written by `make bench ARGS=--full`; `make bench` alone prints. Times are medians of "
         "alternated runs, quartiles in brackets, on the clock unless a column says otherwise: on a busy "
         "machine trust ratios and processor time, not milliseconds. Ratios are the peer's figure over ours, "
         "in bold where a claim (≥) is missed.",

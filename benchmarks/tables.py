@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import binreps as br
+from binreps.study.simulate import simulate_counts
 
 _GOLDEN = Path(__file__).resolve().parents[2] / "shared" / "golden.json"
 _RATES = br.Rates(0.3, 0.1, 0.15)
@@ -39,7 +40,7 @@ def small_study() -> br.CountTable:
     """50 individuals in about 20 cells, n = 1–6: the published study if it is here, else one like it."""
     if "periodontal_default" in golden_cases():
         return golden_counts(golden_cases()["periodontal_default"])
-    return br.simulate_counts(br.Rates(0.6, 0.15, 0.3), 50, range(1, 7), rng=1)
+    return simulate_counts(br.Rates(0.6, 0.15, 0.3), 50, range(1, 7), rng=1)
 
 
 def growing_study(individuals: int) -> br.CountTable:
@@ -49,17 +50,17 @@ def growing_study(individuals: int) -> br.CountTable:
 
 def growing_study_of(individuals: int, seed: int) -> br.CountTable:
     """One of many such studies."""
-    return br.simulate_counts(_RATES, individuals, [3, 4, 5], rng=seed)
+    return simulate_counts(_RATES, individuals, [3, 4, 5], rng=seed)
 
 
 def many_cells(individuals: int = 20_000, most: int = 80) -> br.CountTable:
     """About 2,000 distinct cells, or most² / 2 of them if there are individuals enough."""
-    return br.simulate_counts(br.Rates(0.4, 0.2, 0.25), individuals, range(1, most + 1), rng=1)
+    return simulate_counts(br.Rates(0.4, 0.2, 0.25), individuals, range(1, most + 1), rng=1)
 
 
 def ridge() -> br.CountTable:
     """A million individuals with two replicates each: the data cannot tell the three rates apart."""
-    return br.simulate_counts(_RATES, 10**6, 2, rng=1)
+    return simulate_counts(_RATES, 10**6, 2, rng=1)
 
 
 def two_modes(weight: int) -> br.CountTable:

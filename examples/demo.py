@@ -3,13 +3,8 @@
 import binreps as br
 
 # 1. Read: one row per replicate. Missing results are no replicates.
-results = {name: [] for name in br.load_screening_truth()["individual"]}
-for row in br.load_screening():
-    if row["result"] is not None:
-        results[row["individual"]].append(row["result"])
-n = [len(values) for values in results.values()]
-s = [sum(values) for values in results.values()]
-counts = br.CountTable(n, s)
+screening = br.load_screening().to_arrow()
+counts = br.count_table(screening, individual="individual", result="result")
 print("READ", counts, sep="\n")
 
 # 2. Fit: prevalence and error rates, without knowing anyone's status.
@@ -24,9 +19,10 @@ loss = br.Loss(inconclusive=0.2)
 print("\nNEXT INDIVIDUAL", br.decision_table(fits[-1], loss, replicates=[2, 3, 4]), sep="\n")
 
 # 4. Judge: the truth, which no fit has seen, says how good the decisions for everyone in the study were.
-truth = br.load_screening_truth()["truth"]
+truth = {row["individual"]: row["truth"] for row in br.load_screening()}
 for fit in fits:
-    judged = br.evaluate(fit.score(n, s), truth, loss)
+    scored = br.attach(screening, fit, loss=loss, individual="individual", result="result").to_pydict()
+    judged = br.evaluate(scored["score"], [truth[name] for name in scored["individual"]], loss)
     print(f"\nDECISIONS BY {fit.method.upper()}", judged.confusion, sep="\n")
     shares = f"sensitivity {judged.sensitivity:.3f}, specificity {judged.specificity:.3f}"
     print(f"{shares}, total risk {judged.total_risk:.1f} of {judged.individuals}")

@@ -59,9 +59,9 @@ def stopping(rng: Random, _: Path) -> None:
         rule = stopping_table(
             fit, costs, cost_per_replicate=price, max_replicates=most, start=start, new=rng.random() < 0.5
         )
-        nulls = [n == 0 for n in rule.table["n"]]
+        nulls = [n == 0 for n in rule.table()["n"]]
         for name in ("probability", "conclusive", "reached"):
-            is_probability(name, rule.table[name], nulls=nulls)
+            is_probability(name, rule.table()[name], nulls=nulls)
         _ = str(rule)
         return
     again = next_replicates(
@@ -72,7 +72,7 @@ def stopping(rng: Random, _: Path) -> None:
         budget=values.mostly(rng, 50),
         ahead=values.mostly(rng, 5),
     )
-    is_probability("probability", again.table["probability"], nulls=[n == 0 for n in again.table["n"]])
+    is_probability("probability", again.table()["probability"], nulls=[n == 0 for n in again.table()["n"]])
     _ = str(again)
 
 

@@ -9,7 +9,9 @@ import altair as alt
 import numpy as np
 
 import binreps as br
-from binreps.study.mammography import exponential_weights
+from binreps.fits.batch import BatchResult
+from binreps.model import likelihood_score
+from binreps.study.mammography import Mammography, exponential_weights, simulate_mammography
 from paper.methods import DEFAULT, MISGUIDED, fit_all, on_all_cores
 from paper.output import COLOURS, Row, chart, colour, save_chart, write_table
 from paper.settings import Comparison, Progress, Settings, found, number, part
@@ -43,7 +45,7 @@ LAWS: dict[str, dict[str, Any]] = {
 def run(settings: Settings, progress: Progress) -> list[Comparison]:
     """The pixel figure of one study, then 100 data sets under each law."""
     rng = settings.rng(4)
-    one = br.simulate_mammography(rng)
+    one = simulate_mammography(rng)
     save_chart(settings, "mammography-pixels", pixel_chart(one))
     lines = published_means(settings, rng)
     results = [
@@ -64,7 +66,7 @@ def study(
     """Fit on 133 women, predict the other 15, many times: rows of scores, of risks and of rates."""
     train, test, joint = [], [], np.zeros((2, S.size))
     for _ in range(datasets):
-        women = br.simulate_mammography(rng, **options).draw_readers(REPLICATES, rng)
+        women = simulate_mammography(rng, **options).draw_readers(REPLICATES, rng)
         order = rng.permutation(len(women))
         train.append(br.CountTable(women.n[order[:TRAINED]], women.s[order[:TRAINED]]))
         test.append((women.s[order[TRAINED:]], women.truth[order[TRAINED:]]))
@@ -78,10 +80,10 @@ def study(
     return score_rows(law, predictions, joint), risk_rows(law, predictions, test, joint), rates
 
 
-def predict(fits: dict[str, br.BatchResult], progress: Progress) -> dict[str, np.ndarray]:
+def predict(fits: dict[str, BatchResult], progress: Progress) -> dict[str, np.ndarray]:
     """The prediction for s = 0…4 of 4 readings: one row per data set."""
     points = {name: _columns(fits[name].rates) for name in ("average", "median", "MAP")}
-    found = {name: br.likelihood_score(REPLICATES, S, rates) for name, rates in points.items()}
+    found = {name: likelihood_score(REPLICATES, S, rates) for name, rates in points.items()}
     each = on_all_cores(bayes_predictions, fits["Bayes"].tables, progress)
     names = ("Bayes", "Bayes, paper's formula", "Bayes, misguided prior")
     return found | {
@@ -160,7 +162,7 @@ def _with_sum(columns: np.ndarray) -> np.ndarray:
     return np.column_stack([columns, columns.sum(axis=1)])
 
 
-def pixel_chart(one: br.Mammography) -> Any:
+def pixel_chart(one: Mammography) -> Any:
     """Every reading: who is misread, by whom; women by difficulty within their class."""
     women = np.lexsort((one.weights, one.truth))
     readers = np.argsort(one.errors.sum(axis=1), kind="stable")
@@ -226,7 +228,7 @@ def risk_chart(rows: list[Row]) -> alt.TopLevelMixin:
 
 def published_means(settings: Settings, rng: np.random.Generator) -> list[Comparison]:
     """The mean rates of the synthetic readers, over many studies, beside the published ones."""
-    studies = [br.simulate_mammography(rng).reader_rates for _ in range(settings.datasets(100))]
+    studies = [simulate_mammography(rng).reader_rates for _ in range(settings.datasets(100))]
     means = np.mean(studies, axis=(0, 2))
     why = "the individual rates are not public: drawn from a Beta law with this mean"
     return [

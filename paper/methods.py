@@ -11,6 +11,9 @@ from typing import Any, TypeVar
 import numpy as np
 
 import binreps as br
+from binreps.fits.batch import BatchResult
+from binreps.fits.point.simple import average_score, median_score
+from binreps.model import likelihood_score
 from paper.settings import Progress, part
 
 T = TypeVar("T")
@@ -38,7 +41,7 @@ _SECONDS = {"average": 0.2, "median": 0.2, "MAP": 10.0}  # per thousand fits; fo
 
 def fit_all(
     tables: Sequence[br.CountTable], progress: Progress, names: Sequence[str] = tuple(FITS)
-) -> dict[str, br.BatchResult]:
+) -> dict[str, BatchResult]:
     """Every data set by every method."""
     costs = [_SECONDS.get(name, 4.0) for name in names]
     results, before = {}, 0.0
@@ -61,12 +64,12 @@ def scores_of_cells(
     scores: dict[str, list[np.ndarray]] = {name: [] for name in SCORED}
     for i, table in enumerate(tables):
         n, s = table.n, table.s
-        scores["average"].append(br.average_score(n, s))
-        scores["median"].append(br.median_score(n, s))
-        scores["MAP"].append(br.likelihood_score(n, s, one(modes, i)))
+        scores["average"].append(average_score(n, s))
+        scores["median"].append(median_score(n, s))
+        scores["MAP"].append(likelihood_score(n, s, one(modes, i)))
         scores["Bayes"].append(bayes[i][0])
         scores["Bayes, misguided prior"].append(bayes[i][1])
-        scores["rates known"].append(br.likelihood_score(n, s, one(rates, i)))
+        scores["rates known"].append(likelihood_score(n, s, one(rates, i)))
     return scores
 
 

@@ -6,6 +6,7 @@ import altair as alt
 import numpy as np
 
 import binreps as br
+from binreps.study.simulate import Simulation
 from paper.methods import SCORED, scores_of_cells
 from paper.output import Row, chart, colour, save_chart, write_table
 from paper.settings import Comparison, Progress, Settings, found, text
@@ -27,7 +28,7 @@ def run(settings: Settings, progress: Progress) -> list[Comparison]:
     return conclusions(risks)
 
 
-def risk_curves(studies: list[br.Simulation], progress: Progress) -> dict[str, np.ndarray]:
+def risk_curves(studies: list[Simulation], progress: Progress) -> dict[str, np.ndarray]:
     """Mean loss of every data set (rows) at every cost (columns), by method."""
     tables = [study.counts for study in studies]
     rates = br.Rates(*(np.full(len(studies), rate) for rate in RATES))
@@ -45,7 +46,7 @@ def risk_curves(studies: list[br.Simulation], progress: Progress) -> dict[str, n
     return {name: np.stack([mean_losses(y, a) for a in COSTS], axis=1) for name, y in stacked.items()}
 
 
-def truths(study: br.Simulation) -> tuple[np.ndarray, np.ndarray]:
+def truths(study: Simulation) -> tuple[np.ndarray, np.ndarray]:
     """How many of each cell are truly negative and truly positive, in the order of the count table."""
     table = study.counts
     index = {pair: i for i, pair in enumerate(zip(table.n.tolist(), table.s.tolist(), strict=True))}

@@ -9,6 +9,8 @@ import altair as alt
 import numpy as np
 
 import binreps as br
+from binreps.fits.point.simple import average_score, median_score
+from binreps.model import likelihood_score, log_likelihood
 from paper.methods import DEFAULT, on_all_cores, one, scores_of_cells
 from paper.output import Row, chart, save_chart, write_table
 from paper.settings import Comparison, Progress, Settings, found, part
@@ -66,7 +68,7 @@ def simulated_orders(rng: np.random.Generator) -> list[Comparison]:
     rates, size = br.Rates(1.0, 0.2, 0.25), 100_000
     study = br.simulate(rates, size, 5, rng)
     lines = []
-    for name, score in (("average", br.average_score), ("median", br.median_score)):
+    for name, score in (("average", average_score), ("median", median_score)):
         share = float(np.mean(br.classify(score(study.n, study.s), 0.3, 0.7) == 1))
         exact = br.theory.classifier_performance(5, rates, lower=0.3, upper=0.7, score=name).sensitivity  # type: ignore[arg-type]
         error = np.sqrt(exact * (1 - exact) / size)
@@ -163,7 +165,7 @@ def predictions(table: br.CountTable) -> tuple[np.ndarray, np.ndarray]:
 def judge(truth: br.Rates, pair: tuple[np.ndarray, np.ndarray]) -> list[tuple[float, float]]:
     """Expected ℓ_a risk and log score of both predictions, given the rates."""
     s, loss = np.arange(NEW + 1), br.Loss(inconclusive=COST)
-    chance, status = _outcomes(truth, s), br.likelihood_score(NEW, s, truth)
+    chance, status = _outcomes(truth, s), likelihood_score(NEW, s, truth)
     judged = []
     for score in pair:
         answers = (2 * loss.classify(score)).astype(int)
@@ -174,5 +176,5 @@ def judge(truth: br.Rates, pair: tuple[np.ndarray, np.ndarray]) -> list[tuple[fl
 
 def _outcomes(rates: br.Rates, s: np.ndarray) -> np.ndarray:
     """The chance of each number of positives among the replicates of a new individual."""
-    each = [comb(NEW, k) * np.exp(br.log_likelihood(br.CountTable([NEW], [k]), rates)) for k in s.tolist()]
+    each = [comb(NEW, k) * np.exp(log_likelihood(br.CountTable([NEW], [k]), rates)) for k in s.tolist()]
     return np.array(each)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from math import comb
 
 import numpy as np
@@ -14,6 +15,11 @@ Float = NDArray[np.float64]
 LARGEST_N = 6  # of the random tables
 _IMPOSSIBLE = -1e200  # log 0, finite so that a weight of 0 makes it 0
 _KINDS = [(n, s, known) for n in range(LARGEST_N + 1) for s in range(n + 1) for known in (-1, 0, 1)]
+
+
+def as_array(rates: Iterable[float]) -> Float:
+    """The three rates as one array."""
+    return np.array(list(rates))
 
 
 def expected_counts(rates: Rates, size: int, n: int) -> CountTable:

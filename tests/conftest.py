@@ -9,6 +9,7 @@ from hypothesis import settings
 from shared_data import golden_values, periodontal_data
 
 settings.register_profile("patient", deadline=None)  # a busy machine is no failure
+settings.register_profile("quick", deadline=None, max_examples=25)  # of `make quick`
 settings.load_profile("patient")
 
 

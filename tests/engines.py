@@ -57,6 +57,18 @@ LAZY: dict[str, Callable[[pa.Table], Any]] = {
 ENGINES = EAGER | LAZY
 
 
+def lazy_with_passes() -> tuple[pl.LazyFrame, list[int]]:
+    """A small lazy table of results, and a list that grows by one whenever its rows are read."""
+    passes: list[int] = []
+
+    def seen(frame: pl.DataFrame) -> pl.DataFrame:
+        passes.append(frame.height)
+        return frame
+
+    rows = pl.LazyFrame({"who": [1, 1, 2], "test": [0, 1, 1]})
+    return rows.map_batches(seen, streamable=False), passes
+
+
 def rows_of(frame: Any) -> Rows:
     """The rows of any engine's table, with None for every null."""
     if isinstance(frame, pl.LazyFrame):

@@ -29,24 +29,21 @@ panels that follow the jump of Y_L. The masses must add up to 1 after division b
 
 from __future__ import annotations
 
-import json
 import math
-import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from pathlib import Path
 from typing import Any
 
 import mpmath
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import betainc, betaincinv, betaln, expit, log_expit, logit
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.model import NAMES, Prior
+from shared_data import golden_values
 
 Float = NDArray[np.float64]
 Integer = NDArray[np.int64]
@@ -885,7 +882,6 @@ def _likelihood(counts: CountTable, theta: Float, p: Float, q: Float) -> Float:
 # Golden values
 # ---------------------------------------------------------------------------------------------------------
 
-GOLDEN = Path(__file__).resolve().parents[2] / "shared" / "golden.json"
 """Values from two other methods. Some cases hold real data, so the file stays outside the project."""
 
 
@@ -903,10 +899,8 @@ class Golden:
 
 
 def golden(name: str) -> Golden:
-    """A case of golden.json; without the file the test is skipped, except where it has to be there."""
-    if not GOLDEN.exists() and os.environ.get("CI") != "true":
-        pytest.skip(f"{GOLDEN} is not on this machine")
-    case = json.loads(GOLDEN.read_text(encoding="utf-8"))[name]
+    """A case of the reference posteriors."""
+    case = golden_values()[name]
     n, s, weight = np.transpose(case["table_n_s_w"])
     shapes = case["prior"]
     prior = Prior(*((shapes[f"a_{rate}"], shapes[f"b_{rate}"]) for rate in ("T", "FP", "FN")))

@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 
 import binreps as br
+from binreps.study.simulate import simulate_counts
+from screening import screening_counts
 
 
 def results(counts: br.CountTable) -> dict[str, list[float]]:
@@ -28,9 +30,9 @@ def results(counts: br.CountTable) -> dict[str, list[float]]:
 
 
 TABLES = {
-    "a box": br.load_screening_counts,
+    "a box": screening_counts,
     "nested": lambda: br.CountTable([2, 2, 2], [0, 1, 2], [30_000, 4_000, 6_000]),
-    "many cells": lambda: br.simulate_counts(br.Rates(0.2, 0.1, 0.3), 5000, range(2, 12), rng=5),
+    "many cells": lambda: simulate_counts(br.Rates(0.2, 0.1, 0.3), 5000, range(2, 12), rng=5),
 }
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 
-import pytest
+from shared_data import cannot_run
 
 
 def require(command: str, package: str) -> str:
@@ -20,6 +20,5 @@ def require(command: str, package: str) -> str:
             subprocess.run(["apt-get", *step], capture_output=True, check=False, timeout=600)
         found = shutil.which(command)
     if found is None:
-        reason = f"this test needs {command} (Debian's package {package}), which is not on this machine"
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(reason)
+        cannot_run(f"this test needs {command} (Debian's package {package}), which is not on this machine")
     return found

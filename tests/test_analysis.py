@@ -15,12 +15,15 @@ import pyarrow.parquet
 import pytest
 
 import binreps as br
+from binreps.fits.populations import PopulationsFit
 from binreps.show.figures import figures
 from binreps.show.summary import summary
 from binreps.show.wording import command_line, headline, methods_paragraph, percent, python_lines
 from binreps.study.datasets import SCREENING_FILE
+from binreps.study.simulate import simulate_counts
+from screening import screening_counts
 
-COUNTS = br.load_screening_counts()
+COUNTS = screening_counts()
 LOSS = br.Loss(false_negative=3, inconclusive=(0.2, 0.4))
 SETTINGS = br.Settings(prior=br.Prior((1, 4)), loss=LOSS, level=0.8, replicates=3)
 
@@ -56,6 +59,7 @@ def test_any_method_can_decide() -> None:
         assert analysis.main.rates(0.9)["lower"]  # the Bayesian fit is there for comparison
 
 
+@pytest.mark.slow
 def test_correlated_replicates_can_decide() -> None:
     analysis = br.analyse(COUNTS, br.Settings("overdispersed"))
     fit = br.fit_overdispersed(COUNTS)
@@ -86,12 +90,13 @@ def test_a_known_status_informs_the_fit(tmp_path: Path) -> None:
         br.analyse_file(path, known="status", truth="status")
 
 
+@pytest.mark.slow
 def test_populations_share_the_test(tmp_path: Path) -> None:
     path = tmp_path / "data.parquet"
     rows = {"site": ["a"] * 60 + ["b"] * 60, "n": [3] * 120, "s": [0, 3] * 30 + [0, 0, 0, 3, 0, 1] * 10}
     pa.parquet.write_table(pa.table(rows), path)
     analysis = br.analyse_file(path, population="site")
-    assert isinstance(analysis.fit, br.PopulationsFit)
+    assert isinstance(analysis.fit, PopulationsFit)
     assert [part.name for part in analysis.parts] == ["a", "b"]
     assert analysis.parts[1].decisions == br.decision_table(analysis.shared["b"], br.Loss(), 3)
     assert sum(analysis.answers.values()) == 120
@@ -176,13 +181,14 @@ def test_a_share_is_never_rounded_to_certainty() -> None:
 def test_an_explanation_names_the_cheapest_answer() -> None:
     fit = br.fit_bayes(COUNTS)
     for s in range(7):
-        sentence = br.explain(fit, LOSS, 6, s)
+        sentence = br.explain(6, s, fit, LOSS, new=True)
         answer = br.decision_words(LOSS.classify(fit.predict(6, s)))
         assert sentence.endswith(f"the cheapest is {answer}.")
         assert f"With {s} positive of 6 replicates" in sentence
-    assert "gives no probability" in br.explain(br.fit_average(COUNTS), LOSS, 0, 0, new=False)
+    assert "gives no probability" in br.explain(0, 0, br.fit_average(COUNTS), LOSS)
 
 
+@pytest.mark.slow
 def test_the_lines_of_python_repeat_the_analysis(tmp_path: Path) -> None:
     path = tmp_path / "it's data.csv"
     path.write_bytes(SCREENING_FILE.read_bytes())
@@ -214,6 +220,7 @@ def test_the_command_names_what_was_chosen() -> None:
     }
 
 
+@pytest.mark.slow
 def test_the_files_of_a_folder_agree(example: br.Analysis, tmp_path: Path) -> None:
     files = br.write_folder(example, tmp_path / "new" / "folder")
     assert [file.name for file in files] == [
@@ -244,12 +251,14 @@ def test_a_folder_that_is_a_file_is_refused(example: br.Analysis, tmp_path: Path
     assert (tmp_path / "x").read_text(encoding="utf-8") == "mine"
 
 
+@pytest.mark.slow
 def test_counts_alone_are_written_cell_by_cell(tmp_path: Path) -> None:
     files = br.write_folder(br.analyse(COUNTS), tmp_path)
     scores = list(csv.DictReader(files[1].read_text(encoding="utf-8").splitlines()))
     assert [int(row["weight"]) for row in scores] == COUNTS.weight.tolist()
 
 
+@pytest.mark.slow
 def test_columns_that_have_our_names_stay(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     path.write_text("id,tests,hits,score,decision\na,3,0,9,x\nb,3,3,8,y\n", encoding="utf-8")
@@ -266,6 +275,7 @@ def test_statuses_that_are_known_do_not_change_scores_and_that_is_said(tmp_path:
     assert any("also of individuals whose status is known" in note for note in notes)
 
 
+@pytest.mark.slow
 def test_warnings_of_the_data_are_notes_and_are_not_raised_again(tmp_path: Path) -> None:
     """A warning is an error in these tests."""
     file = tmp_path / "lost.csv"
@@ -275,13 +285,14 @@ def test_warnings_of_the_data_are_notes_and_are_not_raised_again(tmp_path: Path)
     br.write_folder(analysis, tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_the_methods_paragraph_says_what_the_data_cannot_tell() -> None:
     negative = br.analyse(br.CountTable([3], [0], [20]))
     assert "next to nothing about the false-negative rate" in methods_paragraph(negative)
     twice = br.analyse(br.CountTable([2, 2, 2], [0, 1, 2], [20, 9, 7]))
     (first, *_) = twice.findings.warnings
     assert first.sentence in methods_paragraph(twice)
-    good = br.analyse(br.simulate_counts(br.Rates(0.3, 0.1, 0.05), 400, [5, 6], rng=1))
+    good = br.analyse(simulate_counts(br.Rates(0.3, 0.1, 0.05), 400, [5, 6], rng=1))
     assert "cannot" not in methods_paragraph(good)
 
 
@@ -293,7 +304,7 @@ def test_an_analysis_prints_its_rates_and_findings() -> None:
 
 
 def test_a_method_keeps_its_colour_from_figure_to_figure() -> None:
-    drawn = {one.name: one.chart.to_dict() for one in figures(br.analyse(br.load_screening_counts()))}
+    drawn = {one.name: one.chart.to_dict() for one in figures(br.analyse(screening_counts()))}
     found = {name: set(_colours(drawn[name])) for name in ("rates", "scores")}
     assert len(found["rates"]) == 3
     assert found["rates"] < found["scores"]

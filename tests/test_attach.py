@@ -24,7 +24,7 @@ from binreps.fits.populations import PopulationsFit, fit_populations
 from binreps.model import Rates, likelihood_score
 from binreps.tables.join import attach
 from binreps.tables.tally import count_table
-from engines import EAGER, ENGINES, by_key, rows_of
+from engines import EAGER, ENGINES, by_key, lazy_with_passes, rows_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:The 'future.infer_string' option:DeprecationWarning")
 every_engine = pytest.mark.parametrize("engine", ENGINES)
@@ -234,16 +234,9 @@ def test_arrow_dictionaries_may_be_individuals() -> None:
 
 
 def test_lazy_tables_are_read_once_and_stay_lazy() -> None:
-    passes = 0
-
-    def seen(frame: pl.DataFrame) -> pl.DataFrame:
-        nonlocal passes
-        passes += 1
-        return frame
-
-    lazy = pl.LazyFrame({"who": [1, 1, 2], "test": [0, 1, 1]}).map_batches(seen, streamable=False)
+    lazy, passes = lazy_with_passes()
     answer = attach(lazy, FIT, loss=LOSS, individual="who", result="test")
-    assert passes == 1
+    assert len(passes) == 1
     assert isinstance(answer, pl.LazyFrame)
     assert answer.collect().height == 2
 

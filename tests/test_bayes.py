@@ -16,13 +16,10 @@ from scipy.stats import kstest
 from binreps import CountTable, DataError, FitError, OptionError, Prior
 from binreps.fits.bayes import BayesFit, fit_bayes
 from binreps.model import NAMES
+from by_hand import as_array
 from oracles import ExactPosterior, expected_score, golden, prediction_quantile, score_quantile
+from small_tables import NOBODY, SMALL, TINY
 
-NOBODY = CountTable([], [])
-TINY = CountTable([3, 2], [1, 2])
-SMALL = CountTable(
-    [1, 2, 3, 3, 4, 4, 5, 6, 6], [1, 0, 0, 2, 1, 4, 5, 2, 5], weight=[2, 1, 3, 2, 1, 2, 1, 1, 2]
-)
 LABELLED = CountTable(
     [3, 2, 4, 5, 0, 3], [1, 2, 1, 4, 0, 2], [2, 1, 3, 1, 2, 4], known=[None, None, 0, 1, 1, None]
 )
@@ -34,10 +31,6 @@ PRIORS = {"default": DEFAULT, "misguided": MISGUIDED, "singular": SINGULAR, "une
 each_prior = pytest.mark.parametrize("prior", PRIORS.values(), ids=PRIORS.keys())
 
 fitted = cache(fit_bayes)
-
-
-def as_array(rates: object) -> np.ndarray:
-    return np.array(list(rates))
 
 
 def rows(counts: CountTable) -> list[tuple[int, int, int]]:
@@ -177,6 +170,7 @@ UNSEEN = [(1, 0), (8, 0), (8, 8), (20, 8), (20, 19), (30, 26)]
 
 
 @pytest.mark.parametrize(("counts", "prior"), [(TINY, DEFAULT), (SMALL, DEFAULT), (TINY, UNEVEN)])
+@pytest.mark.slow
 def test_scores_of_unseen_cells_however_sharp(counts: CountTable, prior: Prior) -> None:
     """Y_L(8, 0) jumps from 0 to 1 within 1e-5 of θ = 1, where the default prior has a pole."""
     fit = fitted(counts, prior)
@@ -252,6 +246,7 @@ def test_predictions_are_a_martingale(case: tuple[CountTable, Prior], replicates
         (LABELLED, DEFAULT, [(3, 2), (4, 1)]),
     ],
 )
+@pytest.mark.slow
 def test_intervals_of_scores_and_predictions(
     counts: CountTable, prior: Prior, cells: list[tuple[int, int]]
 ) -> None:
@@ -267,6 +262,7 @@ def test_intervals_of_scores_and_predictions(
             assert predictions[side][i] == pytest.approx(wanted, abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_prediction_is_that_of_a_score_once_the_individual_is_fitted() -> None:
     """Also far from the data, where the posterior is fitted anew."""
     for n, s in ((4, 3), (40, 20), (300, 140)):
@@ -274,6 +270,7 @@ def test_the_interval_of_a_prediction_is_that_of_a_score_once_the_individual_is_
         assert fitted(SMALL).predict_interval(n, s) == pytest.approx(later.score_interval(n, s), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_intervals_of_scores_on_a_nest() -> None:
     """The median score of a ridge lies inside, and the interval of n = 0 is that of the prevalence."""
     fit = fitted(CountTable([2, 2, 2], [0, 1, 2], [50_000, 20_000, 30_000]))
@@ -496,6 +493,7 @@ def test_two_modes_of_moderate_data() -> None:
 
 
 @pytest.mark.parametrize("factor", [1, 3, 100])
+@pytest.mark.slow
 def test_two_modes_that_mirror_each_other(factor: int) -> None:
     """Those with half of their replicates positive may be either: by symmetry with probability ½."""
     counts = CountTable([6, 6, 6], [0, 3, 6], np.array([50, 45, 50]) * factor)
@@ -507,6 +505,7 @@ def test_two_modes_that_mirror_each_other(factor: int) -> None:
 
 
 @pytest.mark.parametrize("individuals", [60, 600, 2000])
+@pytest.mark.slow
 def test_ridges_that_still_fit_a_box(individuals: int) -> None:
     """n = 1 only: the number of positives is all there is, and the closed form is short."""
     positives = individuals // 3
@@ -551,6 +550,7 @@ def test_two_thousand_cells() -> None:
         Prior((1, 1e4), (1e4, 1), (0.2, 0.2)),
     ],
 )
+@pytest.mark.slow
 def test_extreme_priors(prior: Prior) -> None:
     fit, exact = fitted(TINY, prior), ExactPosterior(TINY, prior, digits=40)
     means, sds = (np.array(values, dtype=float) for values in (exact.means, exact.sds))
@@ -582,6 +582,7 @@ def answers(threads: int) -> np.ndarray:
     return np.array(done.stdout.split(), dtype=float)
 
 
+@pytest.mark.slow
 def test_thread_counts_change_nothing_that_matters() -> None:
     one, two = answers(1), answers(2)
     assert np.all(np.isfinite(one))
@@ -720,6 +721,7 @@ def true_error(fit: BayesFit, exact: ExactPosterior) -> float:
     return max(mean, sd, evidence, *quantiles)
 
 
+@pytest.mark.slow
 def test_the_error_bounds_the_true_error() -> None:
     """In at least 99 % of 200 cases drawn as `random_table` and `random_prior` say.
 

@@ -52,6 +52,7 @@ def engine(request: pytest.FixtureRequest) -> Any:
     return ENGINES[request.param]
 
 
+@pytest.mark.slow
 def test_every_engine_gives_the_rows_of_the_fits(engine) -> None:
     answer = rows_of(fit_by(engine(LONG), by="assay", individual="who", result="test"))
     assert [row["assay"] for row in answer] == ["b", "c", "it's a"]

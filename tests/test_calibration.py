@@ -12,6 +12,8 @@ from binreps import CountTable, Prior, Rates
 from binreps.fits.bayes import BayesFit, fit_bayes
 from binreps.model import likelihood_score
 
+pytestmark = pytest.mark.slow
+
 DATA_SETS = 300
 INDIVIDUALS = 10
 NEW_REPLICATES = 6

@@ -22,11 +22,9 @@ from binreps import (
     fit_bayes,
     fit_known,
     fit_map,
-    fit_map_em,
     fit_median,
     fit_populations,
     simulate,
-    simulate_counts,
 )
 from binreps.decide.checks.findings import Finding, Findings
 from binreps.decide.checks.goodness import Look, dispersion, looks_of, table_advice
@@ -39,6 +37,7 @@ from binreps.fits.bayes import BayesFit
 from binreps.fits.mcmc import McmcFit
 from binreps.fits.overdispersed import fit_overdispersed
 from binreps.model import NAMES
+from binreps.study.simulate import simulate_counts
 from shared_data import shared_columns
 
 TRUTH = Rates(0.3, 0.1, 0.05)
@@ -102,7 +101,7 @@ FIRES: dict[str, Callable[[], Any]] = {
     "prior-false-negative": lambda: fit_bayes(HONEST, Prior((0.5, 0.5), (2, 2), (300, 300))),
     "decision-uncertain": lambda: fit_bayes(simulate_counts(Rates(0.5, 0.3, 0.3), 30, 3, rng=2)),
     "decision-prior": lambda: fit_bayes(CountTable([3, 3], [1, 2], [5, 5])),
-    "not-converged": lambda: fit_map_em(HONEST, rng=1, starts=1, max_iter=2),
+    "not-converged": lambda: fit_map(HONEST, algorithm="em", rng=1, starts=1, max_iter=2),
     "numerical-error": lambda: Rough(**vars_of(HONEST)),
     "chains-disagree": lambda: chains_that_did_not_mix(HONEST),
     "few-draws": lambda: chains_that_did_not_mix(HONEST),
@@ -164,6 +163,7 @@ def test_it_is_silent_next_to_where_it_fires(name: str, fit: Callable[[], Any]) 
     assert name not in names(fit())
 
 
+@pytest.mark.slow
 def test_the_over_dispersed_fit_answers_the_finding() -> None:
     counts = correlated(300, 0.3, 1)
     assert "over-dispersion" in names(fit_bayes(counts))
@@ -211,6 +211,7 @@ def test_the_misguided_prior_of_the_paper_is_noticed(periodontal) -> None:
 # --- false alarms ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_false_alarms_are_rare_on_data_from_the_model() -> None:
     """At most 5 % in the long run: of 60 data sets, more than 7 would have a chance below 1 %."""
     alarms = [
@@ -227,6 +228,7 @@ def test_a_higher_level_is_quieter() -> None:
     assert "informative-replication" not in check(fit, level=1 - p_value / 0.2 * 0.99)
 
 
+@pytest.mark.slow
 def test_p_values_of_the_score_tests_are_uniform_under_the_model() -> None:
     tails = []
     for seed in range(150):
@@ -477,7 +479,7 @@ def test_findings_print_and_tabulate() -> None:
     assert str(found).splitlines()[:2] == ["WARNING much: A <large> thing.", "  → Stop."]
     assert repr(found) == str(found)
     assert "A &lt;large&gt; thing." in found._repr_html_()
-    table = found.to_table()
+    table = found.table()
     assert table["name"] == ("much", "little")
     assert table["number"] == (2.5, 1)
     long = Finding("long", 0, "word " * 60, "word " * 60)

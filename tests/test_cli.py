@@ -16,6 +16,7 @@ import pytest
 import binreps as br
 from binreps.cli.app import main
 from binreps.study.datasets import SCREENING_FILE
+from screening import screening_counts
 from system_tools import require
 
 
@@ -38,7 +39,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_without_a_file_the_example_is_analysed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     code, out, err = run(capsys, "analyse", "--out", tmp_path / "out")
     assert (code, err) == (0, "")
-    fit = br.fit_bayes(br.load_screening_counts())
+    fit = br.fit_bayes(screening_counts())
     assert f"{fit.rates.prevalence:.3f}" in out
     for words in (
         "120 individuals",
@@ -61,6 +62,7 @@ def test_json_is_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
     assert content["populations"][0]["rates"][0]["Bayes"] == content["fit"]["results"]["prevalence"]
 
 
+@pytest.mark.slow
 def test_the_printed_command_repeats_the_analysis(capsys: pytest.CaptureFixture[str]) -> None:
     words = ("analyse", SCREENING_FILE, "--method", "map", "--prior-false-positive", "1,30", "--level", "0.5")
     first = json.loads(run(capsys, *words, "--truth", "truth", "--json")[1])
@@ -110,6 +112,7 @@ def test_the_table_takes_other_costs(
     assert "expected cost" in run(capsys, *words)[1]
 
 
+@pytest.mark.slow
 def test_simulated_data_can_be_analysed(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     for path, more in ((tmp_path / "a.csv", []), (tmp_path / "b.csv", ["--long"])):
         words = ("simulate", "--individuals", 50, "--replicates", "3-5", "--seed", 7, "--out", path, *more)
@@ -187,6 +190,7 @@ def test_help_has_an_example_for_each_command(capsys: pytest.CaptureFixture[str]
     assert run(capsys, "--version")[1] == f"binreps {br.__version__}\n"
 
 
+@pytest.mark.slow
 def test_the_installed_program_survives_a_reader_that_stops() -> None:
     command = f"{sys.executable} -m binreps analyse --json | head -c 20; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
@@ -195,6 +199,7 @@ def test_the_installed_program_survives_a_reader_that_stops() -> None:
 
 
 @pytest.mark.parametrize("columns", [80, 140])
+@pytest.mark.slow
 def test_the_terminal_shows_colours_within_its_width(columns: int, tmp_path: Path) -> None:
     """In tmux, as a person sees it."""
     tmux = require("tmux", "tmux")
@@ -216,6 +221,7 @@ def test_the_terminal_shows_colours_within_its_width(columns: int, tmp_path: Pat
     assert "\x1b[" in coloured
 
 
+@pytest.mark.slow
 def test_the_next_replicate_is_advised(
     capsys: pytest.CaptureFixture[str], results: Path, tmp_path: Path
 ) -> None:
@@ -223,7 +229,7 @@ def test_the_next_replicate_is_advised(
     content = json.loads(run(capsys, *words, "--out", tmp_path / "rule.csv", "--json")[1])
     fit = br.load_fit(results / "summary.json")
     rule = br.stopping_table(fit, br.Loss(), cost_per_replicate=0.02, max_replicates=10)
-    assert [row["action"] for row in content["rule"]] == list(rule.table["action"])
+    assert [row["action"] for row in content["rule"]] == list(rule.table()["action"])
     assert sum(row["measure"] for row in content["measure_again"]) == 9
     assert "whom to measure again" in run(capsys, *words)[1]
     assert run(capsys, *words, SCREENING_FILE, "--out", tmp_path / "who.csv")[0] == 0

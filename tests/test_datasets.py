@@ -6,15 +6,15 @@ from collections import Counter
 
 import numpy as np
 
-from binreps import CountTable, likelihood_score
+from binreps import CountTable, count_table
+from binreps.model import likelihood_score
 from binreps.study.datasets import (
     SCREENING_FILE,
     SCREENING_RATES,
     _screening_text,
     load_screening,
-    load_screening_counts,
-    load_screening_truth,
 )
+from screening import screening_counts, screening_truth
 
 
 def test_the_file_is_the_one_that_was_simulated() -> None:
@@ -24,7 +24,7 @@ def test_the_file_is_the_one_that_was_simulated() -> None:
 
 def test_screening_is_long_form_with_a_few_missing_results() -> None:
     screening = load_screening()
-    assert tuple(screening.columns) == ("individual", "result")
+    assert tuple(screening.columns) == ("individual", "result", "truth")
     assert Counter(screening["result"]).keys() == {0, 1, None}
     assert screening["result"].count(None) == 7
     rows = Counter(screening["individual"])
@@ -33,10 +33,10 @@ def test_screening_is_long_form_with_a_few_missing_results() -> None:
 
 
 def test_everyone_has_a_truth() -> None:
-    truth = load_screening_truth()
-    assert tuple(truth.columns) == ("individual", "truth")
-    assert truth["individual"] == tuple(dict.fromkeys(load_screening()["individual"]))
-    assert set(truth["truth"]) == {0, 1}
+    truths = {(row["individual"], row["truth"]) for row in load_screening()}
+    assert {name for name, _ in truths} == set(load_screening()["individual"])
+    assert {truth for _, truth in truths} == {0, 1}
+    assert (len(truths), sum(truth for _, truth in truths)) == (120, 35)
 
 
 def test_counts_leave_out_missing_results() -> None:
@@ -44,14 +44,14 @@ def test_counts_leave_out_missing_results() -> None:
     for row in load_screening():
         rows[row["individual"]] += row["result"] is not None
         positives[row["individual"]] += row["result"] == 1
-    counts = load_screening_counts()
-    assert counts == CountTable(list(rows.values()), [positives[name] for name in rows])
+    counts = count_table(load_screening().to_arrow(), individual="individual", result="result")
+    assert counts == screening_counts() == CountTable(list(rows.values()), [positives[name] for name in rows])
     assert counts.identifiable
     assert not counts.has_known
 
 
 def test_the_example_shows_all_three_decisions() -> None:
-    counts = load_screening_counts()
+    counts = screening_counts()
     score = likelihood_score(counts.n, counts.s, SCREENING_RATES)
     for decided in (score < 0.2, (score >= 0.2) & (score <= 0.8), score > 0.8):
         assert counts.weight[decided].sum() >= 5
@@ -59,10 +59,8 @@ def test_the_example_shows_all_three_decisions() -> None:
 
 def test_the_example_looks_like_its_rates() -> None:
     """Estimates from the known truth lie within two standard errors of the rates behind the data."""
-    truth = dict(zip(*(load_screening_truth()[name] for name in ("individual", "truth")), strict=True))
-    results = [
-        (truth[row["individual"]], row["result"]) for row in load_screening() if row["result"] is not None
-    ]
+    truth = screening_truth()
+    results = [(row["truth"], row["result"]) for row in load_screening() if row["result"] is not None]
     healthy, infected = ([x for t, x in results if t == status] for status in (0, 1))
     samples = (list(truth.values()), healthy, [1 - x for x in infected])
     for rate, sample in zip(SCREENING_RATES, samples, strict=True):

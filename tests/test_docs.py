@@ -17,12 +17,19 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted(set(ROOT.glob("docs/**/*.md")) - {ROOT / "docs" / "spark.md"})]
 """All but the page on Spark: test_spark.py runs that, with a session."""
 
+SLOW = {"other-tools.md", "study-size.md"}
+"""They sample, or simulate many studies."""
+
 PYTHON = r"(?P<skip><!-- no-test -->\n)?^```python\n(?P<code>.*?)^```$"
 OUTPUT = r"(\s*^```text\n(?P<output>.*?)^```$)?"
 BLOCK = re.compile(PYTHON + OUTPUT, re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=[pytest.mark.slow] * (page.name in SLOW)) for page in PAGES],
+    ids=lambda page: str(page.relative_to(ROOT)),
+)
 def test_documented_code_runs_and_prints_what_the_page_says(page: Path, capsys) -> None:
     names = {"__name__": page.stem}
     for block in BLOCK.finditer(page.read_text(encoding="utf-8")):

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from binreps import CountTable, Prior, Rates, fit_map, fit_map_em, log_likelihood
+from binreps import CountTable, OptionError, Prior, Rates, fit_map
 from binreps.counts import UNKNOWN
 from binreps.fits.point.em import em_path, random_scores
-from binreps.fits.point.mode import Objective
+from binreps.fits.point.objective import Objective
+from binreps.model import log_likelihood
 from by_hand import expected_counts, log_posterior, random_case
 
 COUNTS = CountTable([4, 4, 4, 4, 3, 2], [0, 1, 3, 4, 2, 1], weight=[50, 20, 10, 20, 5, 3])
@@ -52,7 +53,7 @@ def test_one_step_is_the_formula_of_the_paper() -> None:
 
 @pytest.mark.parametrize("counts", [COUNTS, PARTLY_KNOWN, expected_counts(Rates(0.4, 0.1, 0.6), 10**4, 6)])
 def test_it_meets_the_direct_search(counts: CountTable) -> None:
-    em, direct = fit_map_em(counts, rng=3), fit_map(counts)
+    em, direct = fit_map(counts, algorithm="em", rng=3), fit_map(counts)
     assert em.converged
     assert em.objective == pytest.approx(direct.objective, rel=1e-9)
     assert tuple(em.rates) == pytest.approx(tuple(direct.rates), rel=1e-3)
@@ -60,7 +61,7 @@ def test_it_meets_the_direct_search(counts: CountTable) -> None:
 
 def test_fully_known_data_need_no_path() -> None:
     counts = CountTable([4, 4, 3], [1, 3, 3], weight=[5, 4, 2], known=[0, 1, 1])
-    assert fit_map_em(counts, rng=1) == fit_map(counts)
+    assert fit_map(counts, algorithm="em", rng=1) == fit_map(counts)
 
 
 def test_known_statuses_are_clamped_in_the_starts() -> None:
@@ -79,7 +80,7 @@ def test_starts_follow_their_beta_law() -> None:
 
 
 def test_a_cap_reached_is_not_convergence() -> None:
-    capped, full = fit_map_em(COUNTS, rng=1, max_iter=1), fit_map_em(COUNTS, rng=1)
+    capped, full = fit_map(COUNTS, algorithm="em", rng=1, max_iter=1), fit_map(COUNTS, algorithm="em", rng=1)
     assert (capped.converged, capped.n_iter, capped.maxima) == (False, 1, ())
     assert str(capped).endswith("Not converged after 1 iterations.")
     assert full.converged
@@ -88,7 +89,9 @@ def test_a_cap_reached_is_not_convergence() -> None:
 
 
 def test_the_seed_decides() -> None:
-    assert fit_map_em(COUNTS, rng=1) == fit_map_em(COUNTS, rng=np.random.default_rng(1))
+    assert fit_map(COUNTS, algorithm="em", rng=1) == fit_map(
+        COUNTS, algorithm="em", rng=np.random.default_rng(1)
+    )
 
 
 @given(st.floats(0.01, 0.99), st.floats(0.01, 0.45), st.floats(0.01, 0.45))
@@ -105,3 +108,10 @@ def test_the_labels_switch_with_both_error_rates_crossed(theta: float, p: float,
 def test_the_label_switch_of_the_paper_changes_the_likelihood() -> None:
     here, printed = (log_likelihood(COUNTS, rates) for rates in (Rates(0.3, 0.1, 0.2), Rates(0.7, 0.9, 0.8)))
     assert printed < here - 1
+
+
+def test_the_algorithm_is_named_and_em_asks_for_a_seed() -> None:
+    with pytest.raises(OptionError, match=r"^algorithm must be 'direct' or 'em', got 'newton'$"):
+        fit_map(COUNTS, algorithm="newton")  # type: ignore[arg-type]
+    with pytest.raises(OptionError, match=r"^rng must be .*, got None"):
+        fit_map(COUNTS, algorithm="em")

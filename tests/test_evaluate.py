@@ -210,7 +210,7 @@ class TestCrossValidate:
             share = sum(row[1] for row in others) / sum(row[0] for row in others)
             scores.append((s + 3 * share) / (n + 3))
         expected = evaluate(scores, [t for *_, t in people], LOSS)
-        found = cross_validate(ShareFit, N, S, TRUTH, loss=LOSS, weight=WEIGHT, folds=len(people), rng=3)
+        found = cross_validate(N, S, TRUTH, ShareFit, loss=LOSS, weight=WEIGHT, folds=len(people), rng=3)
         assert found.pooled.counts == expected.counts
         assert found.pooled.left_out == expected.left_out == 2
         assert found.pooled.log_score == pytest.approx(expected.log_score, rel=1e-12)
@@ -220,10 +220,10 @@ class TestCrossValidate:
     def test_leave_one_out_fits_once_per_cell(self):
         fitted = []
         cross_validate(
-            lambda counts: (fitted.append(counts), ShareFit(counts))[1],
             [3, 3, 3],
             [0, 1, 3],
             [0, 1, 1],
+            lambda counts: (fitted.append(counts), ShareFit(counts))[1],
             loss=LOSS,
             weight=[50, 30, 20],
             folds=100,
@@ -233,7 +233,7 @@ class TestCrossValidate:
 
     def test_two_folds_by_hand(self):
         # two individuals: each is predicted from the other alone, whatever the seed
-        found = cross_validate(ShareFit, [2, 4], [0, 3], [0, 1], loss=LOSS, folds=2, rng=0)
+        found = cross_validate([2, 4], [0, 3], [0, 1], ShareFit, loss=LOSS, folds=2, rng=0)
         scores = [(0 + 3 * 3 / 4) / 5, (3 + 0) / 7]
         assert found.pooled == evaluate(scores, [0, 1], LOSS)
         assert sorted(found.folds["brier"]) == pytest.approx(sorted([scores[0] ** 2, (1 - scores[1]) ** 2]))
@@ -241,8 +241,8 @@ class TestCrossValidate:
     def test_training_sets_have_no_statuses_and_miss_each_individual_once(self):
         seen = []
         cross_validate(
-            lambda counts: (seen.append(counts), ShareFit(counts))[1],
             *(N, S, TRUTH),
+            lambda counts: (seen.append(counts), ShareFit(counts))[1],
             loss=LOSS,
             weight=WEIGHT,
             folds=3,
@@ -257,7 +257,7 @@ class TestCrossValidate:
         ]
 
     def test_pooled_adds_up_the_folds(self):
-        found = cross_validate(ShareFit, N, S, TRUTH, loss=LOSS, weight=WEIGHT, folds=4, rng=5)
+        found = cross_validate(N, S, TRUTH, ShareFit, loss=LOSS, weight=WEIGHT, folds=4, rng=5)
         assert sum(found.folds["individuals"]) == found.pooled.individuals == sum(WEIGHT) - 2
         assert sum(found.folds["left_out"]) == found.pooled.left_out == 2
         assert sum(found.folds["total_risk"]) == pytest.approx(found.pooled.total_risk)
@@ -267,7 +267,7 @@ class TestCrossValidate:
     def test_the_seed_settles_everything_and_the_order_nothing(self):
         def run(rng, order):
             data = [[column[i] for i in order] for column in (N, S, TRUTH, WEIGHT)]
-            return cross_validate(ShareFit, *data[:3], loss=LOSS, weight=data[3], folds=3, rng=rng)
+            return cross_validate(*data[:3], ShareFit, loss=LOSS, weight=data[3], folds=3, rng=rng)
 
         order = range(len(N))
         first = run(7, order)
@@ -294,7 +294,7 @@ class TestCrossValidate:
     def test_the_number_of_individuals_costs_nothing(self, size):
         weight = [size // 2, size // 5, size - size // 2 - size // 5]
         found = cross_validate(
-            ShareFit, [5, 5, 5], [0, 5, 2], [0, 1, None], loss=LOSS, weight=weight, folds=10, rng=2
+            [5, 5, 5], [0, 5, 2], [0, 1, None], ShareFit, loss=LOSS, weight=weight, folds=10, rng=2
         )
         assert found.pooled.individuals + found.pooled.left_out == size
         spread = 0.5 if size < 10**9 else 6 * math.sqrt(size / 10)
@@ -305,12 +305,12 @@ class TestCrossValidate:
             def predict(self, n, s):
                 return np.full(np.broadcast(n, s).shape, np.nan)
 
-        found = cross_validate(lambda _: Nothing(), N, S, TRUTH, loss=LOSS, folds=2, rng=1)
+        found = cross_validate(N, S, TRUTH, lambda _: Nothing(), loss=LOSS, folds=2, rng=1)
         assert (found.pooled.individuals, found.pooled.left_out) == (0, len(N))
 
     def test_thresholds_are_passed_on(self):
         found = cross_validate(
-            ShareFit, N, S, TRUTH, loss=Loss(1, 1, 0), folds=2, rng=1, thresholds=(0.01, 0.99)
+            N, S, TRUTH, ShareFit, loss=Loss(1, 1, 0), folds=2, rng=1, thresholds=(0.01, 0.99)
         )
         assert found.pooled.share_inconclusive == 1
         assert found.pooled.total_risk == 0
@@ -325,7 +325,7 @@ class TestCrossValidate:
     )
     def test_bad_folds(self, folds, message):
         with pytest.raises(OptionError, match=message):
-            cross_validate(ShareFit, N, S, TRUTH, loss=LOSS, folds=folds, rng=1)
+            cross_validate(N, S, TRUTH, ShareFit, loss=LOSS, folds=folds, rng=1)
 
     @pytest.mark.parametrize(
         ("data", "message"),
@@ -339,4 +339,4 @@ class TestCrossValidate:
     )
     def test_bad_data(self, data, message):
         with pytest.raises(DataError, match=message):
-            cross_validate(ShareFit, *data, loss=LOSS, folds=2, rng=1)
+            cross_validate(*data, ShareFit, loss=LOSS, folds=2, rng=1)

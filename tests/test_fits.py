@@ -24,13 +24,12 @@ from binreps import (
     fit_bayes,
     fit_known,
     fit_map,
-    fit_map_em,
     fit_median,
     fit_overdispersed,
     fit_populations,
-    plot_rates,
-    simulate_counts,
+    plot,
 )
+from binreps.study.simulate import simulate_counts
 
 
 def fit_known_majority(counts: CountTable) -> Fit:
@@ -43,7 +42,7 @@ FITS: dict[str, Callable[[CountTable], Fit]] = {
     "median": fit_median,
     "known": fit_known_majority,
     "map": fit_map,
-    "em": lambda counts: fit_map_em(counts, rng=1, starts=4),
+    "em": lambda counts: fit_map(counts, algorithm="em", rng=1, starts=4),
     "bayes": fit_bayes,
     "overdispersed": fit_overdispersed,
 }
@@ -180,6 +179,7 @@ def test_nobody_is_refused_with_a_sentence(make, name) -> None:
         make(CountTable([], []))
 
 
+@pytest.mark.slow
 def test_ten_to_the_twelve_individuals_are_a_thousand_times_ten_to_the_nine(make, name: str) -> None:
     counts = simulate_counts(RATES, 10**9, [4, 5], rng=1)
     tol = 1e-4 if name == "overdispersed" else 1e-6  # a correlation ≥ 0 pulls as far as its own uncertainty
@@ -187,6 +187,7 @@ def test_ten_to_the_twelve_individuals_are_a_thousand_times_ten_to_the_nine(make
     assert tuple(make(thousandfold).rates) == pytest.approx(tuple(make(counts).rates), rel=tol)
 
 
+@pytest.mark.slow
 def test_a_million_replicates_each(make) -> None:
     counts = CountTable([10**6] * 4, [100_000, 100_500, 800_000, 799_000], weight=[10**9, 1, 10**9, 5])
     fit = make(counts)
@@ -271,6 +272,6 @@ def test_several_populations_are_no_single_fit() -> None:
     with pytest.raises(OptionError, match=r"got PopulationsFit; .* choose one, such as fit\[name\]"):
         decision_table(several, Loss(), 2)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match=r"got PopulationsFit; .* choose one, such as fit\[name\]"):
-        plot_rates(several)  # type: ignore[arg-type]
+        plot.rates(several)  # type: ignore[arg-type]
     with pytest.raises(OptionError, match="loss must be a Loss, got CountTable"):
         check(several["a"], COUNTS)  # type: ignore[arg-type]

@@ -26,6 +26,8 @@ from binreps.fits.exact.gauss import Interval
 from binreps.fits.exact.grid import Marginal
 from binreps.model import NAMES
 
+pytestmark = pytest.mark.slow
+
 INPUTS, FIRST = 2000, 10**9  # seeds that `make fuzz` does not use
 
 

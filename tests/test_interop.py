@@ -8,19 +8,10 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from binreps import (
-    CountTable,
-    FitError,
-    McmcFit,
-    OptionError,
-    Prior,
-    Rates,
-    fit_bayes,
-    fit_map,
-    to_arviz,
-)
-from binreps.fits.mcmc import arviz
+from binreps import CountTable, FitError, OptionError, Prior, Rates, fit_bayes, fit_map
+from binreps.fits.mcmc import McmcFit, arviz
 from binreps.model import NAMES
+from binreps.run.interop import to_arviz
 
 UNKNOWN = CountTable([4, 4, 4, 4, 4, 3, 2], [0, 1, 2, 3, 4, 2, 1], weight=[25, 10, 3, 5, 10, 2, 2])
 COUNTS = UNKNOWN + CountTable([4, 4, 3], [0, 4, 2], weight=[3, 2, 1], known=[0, 1, 1])
@@ -100,6 +91,7 @@ def test_arviz_draws_it(az, tree, monkeypatch) -> None:
     plt.close("all")
 
 
+@pytest.mark.slow
 def test_leaving_one_individual_out_agrees_with_a_fit_without_it(az) -> None:
     """The log predictive probability of an individual is a difference of two log evidences, both exact."""
     counts, fit = COUNTS, fit_bayes(COUNTS, PRIOR)

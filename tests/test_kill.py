@@ -15,7 +15,10 @@ import pytest
 
 import binreps as br
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are needed to kill many runs quickly")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not hasattr(os, "fork"), reason="forks are needed to kill many runs quickly"),
+]
 
 KILLS = {"analyse": 15, "score": 35}
 HERE = Path(__file__).parent

@@ -14,8 +14,8 @@ from binreps.fits.exact.gauss import Interval
 from binreps.fits.exact.law import Law
 from binreps.fits.exact.lines import ThetaLines, lines_that_matter
 from binreps.model import score_at
+from small_tables import SMALL
 
-SMALL = CountTable([1, 2, 3, 3, 4, 4, 5, 6, 6], [1, 0, 0, 2, 1, 4, 5, 2, 5], [2, 1, 3, 2, 1, 2, 1, 1, 2])
 CELLS = np.array([(n, s) for n in (1, 3, 6) for s in range(n + 1)]).T
 SOME = np.array([(6, 0), (6, 3)]).T
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from graphlib import TopologicalSorter
@@ -67,6 +68,25 @@ def test_a_module_imports_only_from_stations_before_its_own(module: str) -> None
     wrong = {name for name in own_imports(module) if station(name) not in BEFORE[here] | {here}}
     assert not wrong, f"{module} ({here}) must not import {wrong}"
     assert "binreps" not in imported(MODULES[module]), f"{module} must import from where a name lives"
+
+
+def drawn_tree() -> set[str]:
+    """The files and folders, with a slash, of the tree that docs/architecture.md draws."""
+    page = (Path(__file__).parents[1] / "docs" / "architecture.md").read_text(encoding="utf-8")
+    lines = page.split("src/binreps/\n")[1].split("```")[0].splitlines()
+    found, folders = set(), [""]
+    for line in lines:
+        mark, name = re.match(r"([│├└─ ]+)(\S+)", line).groups()
+        depth = len(mark) // 4
+        found.add(folders[depth - 1] + name)
+        folders[depth:] = [folders[depth - 1] + name]
+    return found
+
+
+def test_the_tree_that_is_drawn_is_the_tree_on_disk() -> None:
+    folders = {path.relative_to(SOURCE).as_posix() + "/" for path in SOURCE.rglob("*") if path.is_dir()}
+    files = {path.name for path in SOURCE.glob("*.py")}
+    assert drawn_tree() == {name for name in folders if "__pycache__" not in name} | files
 
 
 def test_no_two_modules_import_each_other() -> None:

@@ -9,10 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import bdtr
 
-from binreps import CountTable, Rates, average_score, theory
+from binreps import CountTable, Rates, theory
 from binreps.decide.loss import DECISIONS, Loss, classify, decision_table, decision_words
 from binreps.errors import BinrepsError, DataError, OptionError
-from binreps.fits.point.simple import AverageFit
+from binreps.fits.point.simple import AverageFit, average_score
 
 GRID = np.linspace(0, 1, 2001)
 COSTS = st.floats(1e-3, 10)
@@ -151,6 +151,7 @@ class TestClassify:
         assert classify(scores, lower, upper).tolist() == expected
 
     @pytest.mark.parametrize("n", [*range(3, 80), 100, 1000])
+    @pytest.mark.slow
     def test_an_average_on_a_threshold_is_on_it_however_the_threshold_is_computed(self, n):
         """The answers are those that exact fractions give, and that the theory counts."""
         scores, fair = average_score(n, np.arange(n + 1)), Rates(0.5, 0.5, 0.5)

@@ -5,8 +5,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from binreps import DataError, OptionError, fit_bayes, simulate_mammography
-from binreps.study.mammography import MISSING, _errors
+from binreps import DataError, OptionError, fit_bayes
+from binreps.study.mammography import MISSING, _errors, simulate_mammography
 
 
 def equal_weights(_: np.random.Generator, women: int) -> np.ndarray:

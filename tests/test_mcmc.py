@@ -17,21 +17,19 @@ from binreps import (
     CountTable,
     FitError,
     Loss,
-    McmcFit,
     OptionError,
     Prior,
     Rates,
     decision_table,
     fit_bayes,
     fit_mcmc,
-    likelihood_score,
-    load_screening_counts,
-    log_likelihood,
-    simulate_counts,
-    to_pymc,
 )
-from binreps.fits.mcmc import _extra
-from binreps.model import NAMES
+from binreps.fits.mcmc import McmcFit, _extra, to_pymc
+from binreps.model import NAMES, likelihood_score, log_likelihood
+from binreps.study.simulate import simulate_counts
+from screening import screening_counts
+
+pytestmark = pytest.mark.slow
 
 COUNTS = contract.COUNTS
 KNOWN = COUNTS + CountTable([4, 4, 3, 1], [0, 4, 1, 1], weight=[15, 9, 4, 2], known=[0, 1, 1, 0])
@@ -299,7 +297,7 @@ def test_the_summary_states_the_diagnostics(sampled: McmcFit) -> None:
 # --- the model for others to extend --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("counts", [KNOWN, load_screening_counts(), CountTable([], [])], ids=len)
+@pytest.mark.parametrize("counts", [KNOWN, screening_counts(), CountTable([], [])], ids=len)
 def test_the_pymc_model_is_the_likelihood_times_the_prior(counts: CountTable) -> None:
     prior = Prior((2, 6), (1.5, 12), (3, 0.5))
     density = to_pymc(counts, prior).compile_logp(jacobian=False, mode="FAST_COMPILE")

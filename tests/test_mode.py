@@ -11,10 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from binreps import BinrepsWarning, CountTable, FitError, Prior, Rates, fit_map, fit_map_em, simulate_counts
-from binreps.fits.point.mode import MAP_PRIOR, Objective, climb
+from binreps import BinrepsWarning, CountTable, FitError, Prior, Rates, fit_map
+from binreps.fits.point.climb import climb
+from binreps.fits.point.mode import MAP_PRIOR
+from binreps.fits.point.objective import Objective
 from binreps.model import NAMES
-from by_hand import BruteForce, expected_counts, log_posterior, random_case, random_prior
+from binreps.study.simulate import simulate_counts
+from by_hand import BruteForce, as_array, expected_counts, log_posterior, random_case, random_prior
 
 FLAT = Prior((1, 1), (1, 1), (1, 1))
 COUNTS = CountTable([4, 4, 4, 4, 3, 2, 0], [0, 1, 3, 4, 2, 1, 0], weight=[50, 20, 10, 20, 5, 3, 2])
@@ -29,10 +32,6 @@ def quiet_fit(counts: CountTable, prior: Prior, **options):
         return fit_map(counts, prior, **options)
 
 
-def as_array(rates: Rates) -> np.ndarray:
-    return np.array(list(rates))
-
-
 # --- the global optimum ------------------------------------------------------------------------------
 
 
@@ -42,6 +41,7 @@ def brute_force() -> BruteForce:
 
 
 @pytest.mark.parametrize("seed", range(10))
+@pytest.mark.slow
 def test_no_point_is_better_on_many_random_tables(brute_force: BruteForce, seed: int) -> None:
     rng = np.random.default_rng(seed)
     cases = [random_case(rng) for _ in range(150)]
@@ -56,6 +56,7 @@ def test_no_point_is_better_on_many_random_tables(brute_force: BruteForce, seed:
         assert fit.residual < 1e-4
 
 
+@pytest.mark.slow
 def test_scipy_finds_nothing_better_from_many_starts() -> None:
     rng = np.random.default_rng(77)
     for _ in range(15):
@@ -71,13 +72,14 @@ def test_scipy_finds_nothing_better_from_many_starts() -> None:
             assert fit.objective >= -end.fun - 1e-9 * (1 + abs(end.fun))
 
 
+@pytest.mark.slow
 def test_em_from_many_starts_finds_nothing_better() -> None:
     rng = np.random.default_rng(78)
     for seed in range(20):
         counts, prior = random_case(rng)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", BinrepsWarning)
-            em = fit_map_em(counts, prior, rng=seed, starts=5, max_iter=200)
+            em = fit_map(counts, prior, algorithm="em", rng=seed, starts=5, max_iter=200)
         assert quiet_fit(counts, prior).objective >= em.objective - 1e-9 * (1 + abs(em.objective))
 
 
@@ -88,6 +90,7 @@ def test_a_higher_basin_beside_a_flat_one_is_found() -> None:
 
 
 @given(CASES)
+@pytest.mark.slow
 def test_every_maximum_reported_is_one(case: tuple[CountTable, Prior]) -> None:
     counts, prior = case
     fit = quiet_fit(counts, prior)
@@ -285,7 +288,9 @@ def test_a_rate_about_which_nothing_is_known_comes_with_a_note() -> None:
         (Prior((1, 1), false_negative=(0.1, 2)), 0.1, "false_negative"),
     ],
 )
-@pytest.mark.parametrize("fit", [fit_map, lambda counts, prior: fit_map_em(counts, prior, rng=1)])
+@pytest.mark.parametrize(
+    "fit", [fit_map, lambda counts, prior: fit_map(counts, prior, algorithm="em", rng=1)]
+)
 def test_shapes_below_one_are_refused_where_the_mode_would_be_infinite(fit, prior, shape, name) -> None:
     sentence = rf"^a posterior mode needs prior shapes ≥ 1 .*, got {shape} for {name}; .* from 0.05$"
     with pytest.raises(FitError, match=sentence):

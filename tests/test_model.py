@@ -11,8 +11,8 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from binreps import CountTable, DataError, OptionError, Prior, Rates, likelihood_score
-from binreps.model import NAMES, checked_pairs, log_likelihood
+from binreps import CountTable, DataError, OptionError, Prior, Rates
+from binreps.model import NAMES, checked_pairs, likelihood_score, log_likelihood
 
 NAN = float("nan")
 mpmath.mp.dps = 60

@@ -13,7 +13,6 @@ from binreps import (
     cross_validate,
     fit_average,
     fit_map,
-    fit_map_em,
     simulate,
 )
 from binreps.options import check_level, check_tol, check_whole, generator
@@ -32,8 +31,8 @@ def test_a_generator_is_used_and_a_seed_makes_one() -> None:
     "call",
     [
         lambda rng: simulate(Rates(0.3, 0.1, 0.1), 5, 3, rng),
-        lambda rng: fit_map_em(COUNTS, rng=rng),
-        lambda rng: cross_validate(fit_average, [3, 3], [0, 3], [0, 1], loss=Loss(), folds=2, rng=rng),
+        lambda rng: fit_map(COUNTS, algorithm="em", rng=rng),
+        lambda rng: cross_validate([3, 3], [0, 3], [0, 1], fit_average, loss=Loss(), folds=2, rng=rng),
     ],
 )
 def test_anything_else_is_no_source_of_randomness(call, bad: object) -> None:
@@ -46,8 +45,8 @@ def test_anything_else_is_no_source_of_randomness(call, bad: object) -> None:
     ("name", "call"),
     [
         ("max_iter", lambda value: fit_map(COUNTS, max_iter=value)),
-        ("max_iter", lambda value: fit_map_em(COUNTS, rng=1, max_iter=value)),
-        ("starts", lambda value: fit_map_em(COUNTS, rng=1, starts=value)),
+        ("max_iter", lambda value: fit_map(COUNTS, algorithm="em", rng=1, max_iter=value)),
+        ("starts", lambda value: fit_map(COUNTS, algorithm="em", rng=1, starts=value)),
     ],
 )
 def test_whole_numbers_in_their_range(name: str, call, bad: object) -> None:
@@ -59,7 +58,9 @@ def test_whole_numbers_in_their_range(name: str, call, bad: object) -> None:
 
 
 @pytest.mark.parametrize("bad", [0, -1, float("nan"), float("inf")])
-@pytest.mark.parametrize("fit", [fit_map, lambda counts, tol: fit_map_em(counts, rng=1, tol=tol)])
+@pytest.mark.parametrize(
+    "fit", [fit_map, lambda counts, tol: fit_map(counts, algorithm="em", rng=1, tol=tol)]
+)
 def test_a_tolerance_is_positive(fit, bad: float) -> None:
     with pytest.raises(OptionError, match=r"^tol must be a finite number > 0, got "):
         fit(COUNTS, tol=bad)

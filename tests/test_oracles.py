@@ -31,13 +31,10 @@ from oracles import (
     score_law,
     score_quantile,
 )
+from small_tables import LABELLED, NOBODY, SMALL, TINY
 
-NOBODY = CountTable([], [])
-TINY = CountTable([3, 2], [1, 2])
-SMALL = CountTable(
-    [1, 2, 3, 3, 4, 4, 5, 6, 6], [1, 0, 0, 2, 1, 4, 5, 2, 5], weight=[2, 1, 3, 2, 1, 2, 1, 1, 2]
-)
-LABELLED = CountTable([3, 2, 4, 5], [1, 2, 1, 4], known=[None, None, 0, 1])
+pytestmark = pytest.mark.slow
+
 PRIORS = {
     "default": Prior(),
     "misguided": Prior((0.5, 0.5), (50, 50), (50, 50)),
@@ -289,9 +286,7 @@ def test_golden_scores_are_means_of_the_law() -> None:
         assert law.mean(n, s) == pytest.approx(score, abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("n", "s", "ratio", "paper"), [(6, 2, 0.395, 0.464), (20, 8, 0.348, 0.587)]
-)  # SPEC section 6
+@pytest.mark.parametrize(("n", "s", "ratio", "paper"), [(6, 2, 0.395, 0.464), (20, 8, 0.348, 0.587)])
 def test_published_predictions(n: int, s: int, ratio: float, paper: float) -> None:
     case = golden("periodontal_default")
     assert ExactPosterior(case.counts).predict(n, s) == pytest.approx(ratio, abs=5e-4)

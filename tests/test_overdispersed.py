@@ -12,10 +12,11 @@ import pytest
 from scipy.special import betainc, betaln
 from scipy.stats import betabinom, kstest
 
-from binreps import CountTable, OptionError, Prior, Rates, fit_bayes, simulate_counts
+from binreps import CountTable, OptionError, Prior, Rates, fit_bayes
 from binreps.errors import FitError
 from binreps.fits.overdispersed import OverdispersedFit, fit_overdispersed
 from binreps.model import CORRELATED, NAMES, log_rising
+from binreps.study.simulate import simulate_counts
 from shared_data import shared_columns
 
 TINY = CountTable([5, 4, 3, 4], [1, 4, 0, 2], [3, 2, 2, 1])
@@ -264,6 +265,7 @@ def test_the_interval_of_a_score_is_that_of_draws() -> None:
 # --- what it is for ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_correlated_data_are_recognised_and_their_rates_recovered() -> None:
     truth, rho = (0.3, 0.1, 0.15), 0.15
     inside = []

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import binreps as br
+from binreps.fits.point.simple import average_score
 from shared_data import shared_file
 
 ROOT = Path(__file__).parents[1]
@@ -21,6 +22,8 @@ pytest.importorskip("altair", reason="the figures of the paper need altair")
 from paper import __main__ as command  # noqa: E402 (after the path)
 from paper import bias, compare, mammography, periodontal, risk, theorems, theory  # noqa: E402
 from paper.settings import Comparison, Settings, found, number, text  # noqa: E402
+
+pytestmark = pytest.mark.slow
 
 
 def no_progress(done: float, total: float) -> None:
@@ -105,7 +108,7 @@ def test_risks_are_those_of_judging_one_study_after_the_other() -> None:
         for k in (0, 40, 80, 120):
             a = float(risk.COSTS[k])
             scores = {
-                "average": br.average_score(study.n, study.s),
+                "average": average_score(study.n, study.s),
                 "MAP": br.fit_map(study.counts).score(study.n, study.s),
                 "Bayes": br.fit_bayes(study.counts).score(study.n, study.s),
             }

@@ -19,6 +19,7 @@ from binreps.fits.populations import fit_populations
 from binreps.model import NAMES, Prior, Rates
 from binreps.study.simulate import simulate_counts
 from binreps.table import Table
+from by_hand import expected_counts
 
 CLINIC = CountTable([3, 3, 2, 2, 1, 0], [0, 3, 1, 2, 1, 0], weight=[3, 2, 1, 2, 1, 2])
 SURVEY = CountTable([4, 2, 2], [0, 0, 1], weight=[2, 5, 1])
@@ -137,6 +138,7 @@ def test_quantiles_are_those_of_the_closed_form(result, exact) -> None:
             assert exact.error_cdf(rate, x) == pytest.approx(probability, abs=1e-8)
 
 
+@pytest.mark.slow
 def test_scores_and_predictions_are_ratios_of_evidences(result, prior) -> None:
     """P(T = 1 | data): with the individual known to be positive, over the evidence as it is."""
     before = ClosedForm(list(TABLES.values()), prior).log_evidence
@@ -256,6 +258,7 @@ def test_intervals_of_one_population_are_those_of_fit_bayes() -> None:
     ],
     ids=["two replicates", "one replicate", "nearly a coin"],
 )
+@pytest.mark.slow
 def test_a_ridge_is_followed_as_by_the_nested_rule(table: CountTable) -> None:
     one, fit = fit_populations({"all": table})["all"], fit_bayes(table)
     assert one.log_evidence == pytest.approx(fit.log_evidence, abs=1e-6)
@@ -297,7 +300,7 @@ def test_two_populations_make_two_replicates_informative() -> None:
     """The error rates are learnt, which one population cannot do however large; one replicate never does."""
 
     def sd(size: int, n: int, prevalences: list[float]) -> float:
-        tables = {t: expected(Rates(t, 0.1, 0.05), size, n) for t in prevalences}
+        tables = {t: expected_counts(Rates(t, 0.1, 0.05), size, n) for t in prevalences}
         return fit_populations(tables).sd.false_positive
 
     assert sd(10**5, 2, [0.1, 0.5]) < 0.12 * sd(10**3, 2, [0.1, 0.5])
@@ -305,14 +308,7 @@ def test_two_populations_make_two_replicates_informative() -> None:
     assert sd(10**5, 1, [0.1, 0.5]) > 0.8 * sd(10**3, 1, [0.1, 0.5])
 
 
-def expected(rates: Rates, size: int, n: int) -> CountTable:
-    theta, p, q = rates
-    both = [
-        theta * (1 - q) ** s * q ** (n - s) + (1 - theta) * p**s * (1 - p) ** (n - s) for s in range(n + 1)
-    ]
-    return CountTable([n] * (n + 1), range(n + 1), [round(size * comb(n, s) * both[s]) for s in range(n + 1)])
-
-
+@pytest.mark.slow
 def test_credible_intervals_cover_the_truth_of_data_drawn_from_the_prior() -> None:
     """Averaged over the prior, a 80 % interval holds the truth in 80 % of the data sets."""
     rng, inside = np.random.default_rng(4), []
@@ -368,14 +364,15 @@ EXTREMES = {
     "all negative": [CountTable([3], [0], [10**k]) for k in (0, 3, 6)],
     "opposite": [CountTable([3], [0], [10**4]), CountTable([3], [3], [10**4])],
     "nearly coins": [simulate_counts(Rates(t, 0.49, 0.49), 10**5, [4], rng=1) for t in (0.3, 0.6)],
-    "equal prevalences, n = 2": [expected(Rates(0.3, 0.1, 0.05), 10**4, 2)] * 2,
-    "one replicate": [expected(Rates(t, 0.1, 0.05), 10**4, 1) for t in (0.2, 0.4)],
-    "hopeless": [expected(Rates(t, 0.1, 0.05), 10**6, 1) for t in (0.2, 0.4)],
+    "equal prevalences, n = 2": [expected_counts(Rates(0.3, 0.1, 0.05), 10**4, 2)] * 2,
+    "one replicate": [expected_counts(Rates(t, 0.1, 0.05), 10**4, 1) for t in (0.2, 0.4)],
+    "hopeless": [expected_counts(Rates(t, 0.1, 0.05), 10**6, 1) for t in (0.2, 0.4)],
     "contradictions": [CountTable([10**4] * 2, [0, 5000]), CountTable([10**4], [10**4])],
 }
 
 
 @pytest.mark.parametrize("name", EXTREMES)
+@pytest.mark.slow
 def test_extremes_give_numbers_and_an_honest_error(name: str) -> None:
     result = fit_populations(dict(enumerate(EXTREMES[name])))
     for one, end in ((result.rates, 1), (result.sd, 0.6)):
@@ -385,6 +382,7 @@ def test_extremes_give_numbers_and_an_honest_error(name: str) -> None:
     assert result.error < (0.1 if name == "hopeless" else 1e-7)
 
 
+@pytest.mark.slow
 def test_fifty_populations_of_any_size() -> None:
     rng = np.random.default_rng(5)
     prevalences = rng.uniform(0.02, 0.6, 50)

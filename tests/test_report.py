@@ -12,6 +12,7 @@ import pytest
 import binreps as br
 from binreps.show.report import report
 from binreps.study.datasets import SCREENING_FILE
+from screening import screening_counts
 from system_tools import require
 
 EVIL = '<script>document.title="owned"</script>'
@@ -63,7 +64,7 @@ def test_ids_are_given_once(page: str) -> None:
 
 
 def test_the_first_answers_are_there(page: str) -> None:
-    fit = br.fit_bayes(br.load_screening_counts())
+    fit = br.fit_bayes(screening_counts())
     assert f"<strong>{fit.rates.prevalence:.1%}</strong>" in page
     assert f"{fit.rates.sensitivity:.1%} (" in page
     assert "Of 4 replicates" in page
@@ -72,6 +73,7 @@ def test_the_first_answers_are_there(page: str) -> None:
     assert 'aria-label="' in page
 
 
+@pytest.mark.slow
 def test_user_text_is_escaped_in_titles_columns_and_populations(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     rows = "".join(f"{site},{i},3,{3 * (i % 2)}\n" for i in range(8) for site in ('"<b>x"', "y"))
@@ -84,6 +86,7 @@ def test_user_text_is_escaped_in_titles_columns_and_populations(tmp_path: Path) 
     assert "&lt;b&gt;x" in page
 
 
+@pytest.mark.slow
 def test_a_browser_draws_it_without_a_word(page: str, tmp_path: Path) -> None:
     chromium = require("chromium", "chromium")
     path = tmp_path / "report.html"

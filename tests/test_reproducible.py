@@ -18,6 +18,8 @@ from binreps.study.datasets import SCREENING_FILE
 from engines import ENGINES
 from repeated_results import TABLES, results
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = Path(__file__).parent / "repeated_results.py"
 
 

@@ -14,16 +14,15 @@ from binreps import (
     FitError,
     OptionError,
     Rates,
-    average_score,
     correct_prevalence,
     fit_average,
     fit_known,
     fit_median,
-    likelihood_score,
-    median_score,
     simulate,
     theory,
 )
+from binreps.fits.point.simple import average_score, median_score
+from binreps.model import likelihood_score
 from by_hand import expected_counts
 
 Person = tuple[int, int, int]  # n, s, status

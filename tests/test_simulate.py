@@ -67,6 +67,7 @@ def test_the_chi_square_above_would_notice_another_law() -> None:
     assert p_value(simulate_counts(RATES, 10**9, 4, rng=2, known=True), law) < 1e-6
 
 
+@pytest.mark.slow
 def test_counts_of_few_individuals_vary_like_a_multinomial() -> None:
     rng = np.random.default_rng(3)
     law, size, times = exact_law(RATES, [2]), 7, 3000

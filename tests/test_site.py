@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -26,15 +27,43 @@ def documented_commands() -> list[str]:
     return sorted({line for block in blocks for line in block.splitlines() if line.startswith("binreps ")})
 
 
-def test_the_reference_has_every_public_name_once() -> None:
+def referenced() -> Counter[str]:
+    """The names that the pages of the reference document."""
     pages = "\n".join(page.read_text(encoding="utf-8") for page in sorted(DOCS.glob("reference/*.md")))
-    named = Counter(re.findall(r"^::: binreps\.(\S+)$", pages, re.MULTILINE))
-    assert named == Counter(binreps.__all__)
+    return Counter(re.findall(r"^::: binreps\.(\S+)$", pages, re.MULTILINE))
+
+
+def public_names() -> set[str]:
+    """Every name of the top level, and those of the modules there that gather names from elsewhere."""
+    gathered = {"plot": binreps.plot, "interop": binreps.interop}
+    inner = {f"{module}.{name}" for module, home in gathered.items() for name in home.__all__}
+    return set(binreps.__all__) - gathered.keys() | inner
+
+
+def test_the_reference_has_every_public_name_once() -> None:
+    assert max(referenced().values()) == 1
+    assert public_names() <= referenced().keys()
+
+
+@pytest.mark.parametrize("name", sorted(referenced().keys() - public_names()))
+def test_other_names_of_the_reference_are_reached_through_their_module(name: str) -> None:
+    module, _, last = f"binreps.{name}".rpartition(".")
+    assert getattr(import_module(module), last).__module__ == module
+
+
+def test_the_top_level_stays_small() -> None:
+    assert len(binreps.__all__) <= 56
 
 
 def test_the_navigation_leads_to_every_page_once() -> None:
     pages = [page.relative_to(DOCS).as_posix() for page in DOCS.glob("**/*.md")]
     assert sorted(NAVIGATION) == sorted(pages), "mkdocs.yml lists the pages of docs/"
+
+
+def test_the_files_that_the_architecture_names_exist() -> None:
+    page = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    for name in re.findall(r"`([\w/]+/[\w.]*)`", page):
+        assert (ROOT / name).exists() or (ROOT / "src" / "binreps" / name).exists(), name
 
 
 def test_the_site_asks_nothing_of_other_hosts() -> None:

@@ -23,6 +23,8 @@ from binreps.tables.tally import count_table
 from engines import by_key, rows_of
 from system_tools import require
 
+pytestmark = pytest.mark.slow
+
 LOSS = Loss(inconclusive=0.2)
 TYPES = {
     pa.int64(): "bigint",

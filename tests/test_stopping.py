@@ -9,6 +9,7 @@ from scipy.special import betainc
 
 import binreps as br
 from binreps.decide.stopping import MEASURE, NextReplicates, StoppingTable, next_replicates, stopping_table
+from binreps.fits.mcmc import McmcFit
 from binreps.fits.overdispersed import fit_overdispersed
 
 COUNTS = br.CountTable([4] * 5, range(5), [50, 18, 6, 9, 17])
@@ -26,17 +27,17 @@ FITS = {
 
 
 def lattice(table: StoppingTable, name: str) -> dict[tuple[int, int], float]:
-    return {(row["n"], row["s"]): row[name] for row in table.table}
+    return {(row["n"], row["s"]): row[name] for row in table.table()}
 
 
 @pytest.mark.parametrize("fit", FITS.values(), ids=FITS)
 def test_probabilities_and_costs_are_those_of_the_fit(fit) -> None:
     best = stopping_table(fit, LOSS, cost_per_replicate=0.01, max_replicates=12)
-    n, s = (np.array(best.table[name]) for name in ("n", "s"))
-    np.testing.assert_allclose(best.table["probability"], fit.predict(n, s), rtol=0, atol=1e-7)
+    n, s = (np.array(best.table()[name]) for name in ("n", "s"))
+    np.testing.assert_allclose(best.table()["probability"], fit.predict(n, s), rtol=0, atol=1e-7)
     last = n == 12
     np.testing.assert_allclose(
-        np.array(best.table["expected_cost"])[last],
+        np.array(best.table()["expected_cost"])[last],
         LOSS.risks(fit.predict(n, s)).min(axis=-1)[last],
         atol=1e-7,
     )
@@ -64,7 +65,7 @@ def test_probabilities_without_data_are_ratios_of_beta_functions() -> None:
 
     fit = br.fit_bayes(br.CountTable([], []), prior)
     best = stopping_table(fit, LOSS, cost_per_replicate=0.01, max_replicates=40)
-    for row in best.table:
+    for row in best.table():
         n, s = row["n"], row["s"]
         positive, negative = 0.25 * power((1.5, 4), n - s, s), 0.75 * power((2, 5), s, n - s)
         assert row["probability"] == pytest.approx(positive / (positive + negative), rel=1e-9)
@@ -104,7 +105,7 @@ def followed(best: StoppingTable, results: np.ndarray, truth: np.ndarray) -> tup
     """Loss and number of replicates of individuals measured as the table says."""
     words = {"negative": 0, "inconclusive": 0.5, "positive": 1, MEASURE: np.nan}
     answer = np.full((results.shape[1] + 1,) * 2, np.nan)
-    for row in best.table:
+    for row in best.table():
         answer[row["n"], row["s"]] = words[row["action"]]
     n, s = np.zeros(truth.size, int), np.zeros(truth.size, int)
     while (going_on := np.isnan(answer[n, s])).any():
@@ -134,7 +135,7 @@ def test_following_the_table_costs_what_it_says_and_less_than_any_fixed_number()
 
 def test_the_chance_of_ending_conclusive_and_of_coming_through() -> None:
     best = stopping_table(FITS["bayes"], LOSS, cost_per_replicate=0.02, max_replicates=9)
-    ends = [row for row in best.table if row["reached"] > 0 and row["action"] != MEASURE]
+    ends = [row for row in best.table() if row["reached"] > 0 and row["action"] != MEASURE]
     assert sum(row["reached"] for row in ends) == pytest.approx(1)
     conclusive = sum(row["reached"] for row in ends if row["action"] != "inconclusive")
     assert best.conclusive == pytest.approx(conclusive)
@@ -150,8 +151,8 @@ def test_an_individual_of_the_study_as_if_fitted_again_with_the_further_results(
     others, (n, s) = FEW, start
     fit = br.fit_bayes(others + br.CountTable([n], [s]))
     best = stopping_table(fit, LOSS, cost_per_replicate=0.01, max_replicates=n + 3, start=start, new=False)
-    assert best.table["probability"][0] == pytest.approx(float(fit.score(n, s)), abs=1e-9)
-    for row in best.table:
+    assert best.table()["probability"][0] == pytest.approx(float(fit.score(n, s)), abs=1e-9)
+    for row in best.table():
         again = br.fit_bayes(others + br.CountTable([row["n"]], [row["s"]]))
         assert row["probability"] == pytest.approx(float(again.score(row["n"], row["s"])), abs=1e-7)
     p = lattice(best, "probability")
@@ -160,7 +161,7 @@ def test_an_individual_of_the_study_as_if_fitted_again_with_the_further_results(
 
 
 def test_a_later_start_changes_nothing_for_a_new_individual() -> None:
-    options = {"cost_per_replicate": 0.01, "max_replicates": 10}
+    options = {"cost_per_replicate": 0.01, "max_replicates": 10, "new": True}
     whole, late = (stopping_table(FITS["few"], LOSS, start=start, **options) for start in ((0, 0), (3, 1)))
     for name in ("probability", "expected_cost", "expected_replicates", "conclusive"):
         known, found = lattice(whole, name), lattice(late, name)
@@ -171,7 +172,7 @@ def test_a_later_start_changes_nothing_for_a_new_individual() -> None:
 def test_a_dear_replicate_stops_everyone_and_a_free_one_nobody_who_is_in_doubt() -> None:
     dear = stopping_table(FITS["bayes"], LOSS, cost_per_replicate=5, max_replicates=10)
     assert dear.expected_replicates == 0
-    assert MEASURE not in dear.table["action"]
+    assert MEASURE not in dear.table()["action"]
     free = stopping_table(FITS["bayes"], LOSS, cost_per_replicate=0, max_replicates=30)
     assert free.expected_cost < 0.01 < dear.expected_cost
 
@@ -186,7 +187,7 @@ def test_a_perfect_test_is_done_once() -> None:
 def test_the_chart_shows_only_what_is_reached() -> None:
     best = stopping_table(FITS["bayes"], LOSS, cost_per_replicate=0.02, max_replicates=60)
     lines = str(best).splitlines()
-    for row in best.table:
+    for row in best.table():
         if row["reached"] >= 1e-4:
             line = next(line for line in lines if line.startswith(f"{row['n']:>3}  "))
             sign = {"negative": "-", "inconclusive": "o", "positive": "+", MEASURE: "?"}[row["action"]]
@@ -226,16 +227,25 @@ def test_a_result_outside_the_table_and_rates_that_are_undefined() -> None:
 def test_draws_of_a_posterior_are_learnt_from_too() -> None:
     exact = FITS["few"]
     chains = br.Rates(*(np.reshape(rate, (2, -1)) for rate in exact.draws(20_000, rng=3)))
-    drawn = br.McmcFit.of(FEW, br.Prior(), chains, np.zeros((2, 10_000), bool))
+    drawn = McmcFit.of(FEW, br.Prior(), chains, np.zeros((2, 10_000), bool))
     options = {"cost_per_replicate": 0.01, "max_replicates": 8}
     for start, new in (((0, 0), True), ((4, 1), False)):
         found, known = (stopping_table(fit, LOSS, start=start, new=new, **options) for fit in (drawn, exact))
         assert 1e-4 < found.error < 0.05
-        np.testing.assert_allclose(found.table["probability"], known.table["probability"], rtol=0, atol=0.05)
+        np.testing.assert_allclose(
+            found.table()["probability"], known.table()["probability"], rtol=0, atol=0.05
+        )
         assert found.expected_cost == pytest.approx(known.expected_cost, rel=0.05)
-    n, s = found.table["n"][5], found.table["s"][5]
+    n, s = found.table()["n"][5], found.table()["s"][5]
     whole = stopping_table(drawn, LOSS, **options)
     assert lattice(whole, "probability")[n, s] == pytest.approx(float(drawn.predict(n, s)), abs=1e-12)
+
+
+def test_without_results_it_does_not_matter_whether_the_individual_is_new() -> None:
+    options = {"cost_per_replicate": 0.01, "max_replicates": 8}
+    old, new = (stopping_table(FITS["few"], LOSS, new=new, **options).table() for new in (False, True))
+    assert old["action"] == new["action"]
+    np.testing.assert_allclose(old["probability"], new["probability"], rtol=0, atol=1e-12)
 
 
 def test_correlated_replicates_are_refused() -> None:
@@ -250,7 +260,7 @@ def test_correlated_replicates_are_refused() -> None:
 def test_gains_of_each_cell_are_those_of_its_own_stopping_table() -> None:
     cost, fit = 0.01, FITS["bayes"]
     again = next_replicates(COUNTS, fit, LOSS, cost_per_replicate=cost, ahead=8)
-    for row in again.table:
+    for row in again.table():
         n, s = row["n"], row["s"]
         best = stopping_table(
             fit, LOSS, cost_per_replicate=cost, max_replicates=n + 8, start=(n, s), new=False
@@ -267,7 +277,7 @@ def test_gains_of_each_cell_are_those_of_its_own_stopping_table() -> None:
 def test_worth_is_the_price_at_which_measuring_again_stops_paying(new: bool) -> None:
     fit = FITS["bayes"]
     again = next_replicates(COUNTS, fit, LOSS, cost_per_replicate=0.01, ahead=10, new=new)
-    for row in again.table:
+    for row in again.table():
         start = (row["n"], row["s"])
         for factor, pays in ((0.999, True), (1.001, False)):
             price = row["worth"] * factor
@@ -280,12 +290,12 @@ def test_worth_is_the_price_at_which_measuring_again_stops_paying(new: bool) -> 
 
 def test_the_budget_goes_to_those_worth_most() -> None:
     everyone = next_replicates(COUNTS, FITS["bayes"], LOSS, cost_per_replicate=0, budget=10**6)
-    assert everyone.table["measure"] == tuple(COUNTS.weight.tolist())
+    assert everyone.table()["measure"] == tuple(COUNTS.weight.tolist())
     assert everyone.replicates == 100
     for budget in (0, 1, 6, 20, 99):
         some = next_replicates(COUNTS, FITS["bayes"], LOSS, cost_per_replicate=0, budget=budget)
         assert some.replicates == budget
-        order = sorted(some.table, key=lambda row: -row["worth"])
+        order = sorted(some.table(), key=lambda row: -row["worth"])
         assert [row["rank"] for row in order] == [1, 2, 3, 4, 5]
         left = budget
         for row in order:
@@ -294,7 +304,7 @@ def test_the_budget_goes_to_those_worth_most() -> None:
 
 
 def test_one_replicate_may_not_pay_where_several_do() -> None:
-    row = next_replicates(COUNTS, FITS["bayes"], br.Loss(), cost_per_replicate=0.01).table
+    row = next_replicates(COUNTS, FITS["bayes"], br.Loss(), cost_per_replicate=0.01).table()
     one, best = row["gain_one"][1], row["gain"][1]
     assert one == pytest.approx(-0.01)  # no single result changes the answer at (4, 1)
     assert best > 0
@@ -303,10 +313,10 @@ def test_one_replicate_may_not_pay_where_several_do() -> None:
 def test_known_statuses_need_no_measurement_and_nobody_gives_an_empty_table() -> None:
     counts = br.CountTable([2, 2, 2], [1, 1, 0], [5, 3, 40], known=[1, None, None])
     again = next_replicates(counts, br.fit_bayes(counts), LOSS, cost_per_replicate=0.001)
-    assert (again.table["n"], again.table["s"]) == ((2, 2), (0, 1))
-    assert again.table["individuals"] == (40, 3)
+    assert (again.table()["n"], again.table()["s"]) == ((2, 2), (0, 1))
+    assert again.table()["individuals"] == (40, 3)
     nobody = next_replicates(br.CountTable([], []), FITS["bayes"], LOSS, cost_per_replicate=0)
-    assert (len(nobody.table), nobody.replicates) == (0, 0)
+    assert (len(nobody.table()), nobody.replicates) == (0, 0)
     assert str(nobody) == "measure 0 individuals again; for 0 it does not pay"
 
 

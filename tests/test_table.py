@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import json
 import pickle
+import sys
 from dataclasses import FrozenInstanceError
 
 import numpy as np
@@ -120,3 +121,46 @@ def test_a_table_survives_pickling_and_copying() -> None:
     for twin in (pickle.loads(pickle.dumps(table)), copy.deepcopy(table)):
         assert twin == table
         assert (twin.title, twin.note) == ("t", "n")
+
+
+COLUMNS = {
+    "whole": [1, None, 2**60],
+    "real": [0.5, None, -1.0],
+    "flag": [True, None, False],
+    "text": ["a", None, "<b>"],
+    "mixed": [1, None, "b"],
+    "full": [1, 2, 3],
+    "none": [None, None, None],
+}
+AS_TEXT = COLUMNS | {"mixed": ["1", None, "b"]}
+
+
+def test_every_data_frame_has_the_same_values_and_nulls() -> None:
+    table = Table(COLUMNS)
+    assert table.to_arrow().to_pydict() == AS_TEXT
+    assert table.to_polars().to_dict(as_series=False) == AS_TEXT
+    frame = table.to_pandas()
+    assert {
+        name: [None if frame[name].isna()[i] else v for i, v in enumerate(frame[name])] for name in frame
+    } == (AS_TEXT)
+    assert [str(frame[name].dtype) for name in ("whole", "real", "flag", "full")] == [
+        *("Int64", "Float64", "boolean", "int64")
+    ]
+
+
+def test_a_float_that_is_not_a_number_is_no_null() -> None:
+    table = Table({"x": [float("nan"), None]})
+    assert (table.to_arrow()["x"].null_count, table.to_polars()["x"].null_count()) == (1, 1)
+
+
+def test_empty_tables_become_empty_data_frames() -> None:
+    for table in (Table({}), Table({"a": []})):
+        frames = (table.to_arrow(), table.to_pandas(), table.to_polars())
+        assert [frame.shape for frame in frames] == [(0, len(table.columns))] * 3
+
+
+@pytest.mark.parametrize("name", ["pandas", "polars"])
+def test_a_library_that_is_missing_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, name, None)
+    with pytest.raises(OptionError, match=f"^this needs {name}, which is not installed: pip install {name}$"):
+        getattr(Table({"a": [1]}), f"to_{name}")()

@@ -19,13 +19,8 @@ from binreps.fits.exact.tensor import (
     snapped,
 )
 from oracles import ExactPosterior, brute_force
+from small_tables import LABELLED, NOBODY, SMALL, TINY
 
-NOBODY = CountTable([], [])
-TINY = CountTable([3, 2], [1, 2])
-SMALL = CountTable(
-    [1, 2, 3, 3, 4, 4, 5, 6, 6], [1, 0, 0, 2, 1, 4, 5, 2, 5], weight=[2, 1, 3, 2, 1, 2, 1, 1, 2]
-)
-LABELLED = CountTable([3, 2, 4, 5], [1, 2, 1, 4], known=[None, None, 0, 1])
 LARGE = CountTable([4] * 5, range(5), [450_000, 180_000, 60_000, 110_000, 200_000])
 RIDGE = CountTable([2, 2, 2], [0, 1, 2], [500_000, 200_000, 300_000])
 TWO_HILLS = CountTable([6, 6, 6], [0, 3, 6], [50, 45, 50])

@@ -4,7 +4,6 @@ import json
 import re
 from itertools import combinations
 from pathlib import Path
-from typing import Any
 
 import altair as alt
 import numpy as np
@@ -12,9 +11,10 @@ import pytest
 
 from binreps.decide.loss import DECISIONS, Loss
 from binreps.errors import OptionError
-from binreps.show.decision_plots import plot_risk_by_cost, plot_risks
-from binreps.show.theme import DECISION_COLOURS, DECISION_TEXT, METHOD_COLOURS, save_chart, theme
+from binreps.show import plot
+from binreps.show.theme import DECISION_COLOURS, DECISION_TEXT, METHOD_COLOURS, theme
 from binreps.table import Table
+from drawing import specification
 
 # Machado, Oliveira and Fernandes (2009), severity 1, on linear RGB
 COLOUR_BLIND = {
@@ -99,21 +99,18 @@ def test_text_and_lines_are_readable_on_the_page(dark: bool, page: str) -> None:
     assert min(sizes) >= 11
 
 
-def specification(chart: Any) -> dict[str, Any]:
-    return json.loads(json.dumps(chart.to_dict(), allow_nan=False))
-
-
 def test_figures_hold_no_text_colour_of_their_own() -> None:
-    spec = specification(plot_risks(Loss(inconclusive=0.2)))
+    spec = specification(plot.risks(Loss(inconclusive=0.2)))
     assert spec["config"]["text"] == theme()["text"]
     del spec["config"]
     assert theme()["text"]["color"] not in json.dumps(spec)
 
 
 @pytest.mark.parametrize("suffix", [".png", ".svg", ".html", ".json"])
+@pytest.mark.slow
 def test_a_saved_figure_is_whole_and_of_its_kind(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"figure{suffix.upper()}"
-    save_chart(plot_risks(Loss(inconclusive=0.2)), path)
+    plot.save(plot.risks(Loss(inconclusive=0.2)), path)
     start = {".png": b"\x89PNG", ".svg": b"<svg", ".html": b"<!DOCTYPE html>", ".json": b"{"}[suffix]
     assert path.read_bytes().startswith(start)
     assert list(tmp_path.iterdir()) == [path]
@@ -122,8 +119,8 @@ def test_a_saved_figure_is_whole_and_of_its_kind(tmp_path: Path, suffix: str) ->
 
 
 def test_a_dark_figure_has_the_dark_theme(tmp_path: Path) -> None:
-    chart = plot_risks(Loss(inconclusive=0.2))
-    save_chart(chart, tmp_path / "dark.json", dark=True)
+    chart = plot.risks(Loss(inconclusive=0.2))
+    plot.save(chart, tmp_path / "dark.json", dark=True)
     assert (
         json.loads((tmp_path / "dark.json").read_text(encoding="utf-8"))["config"]["text"]
         == theme(True)["text"]
@@ -134,7 +131,7 @@ def test_a_dark_figure_has_the_dark_theme(tmp_path: Path) -> None:
 def test_an_html_file_needs_no_network_and_runs_no_text(tmp_path: Path) -> None:
     name = "</script><script>alert(1)</script><!--"
     table = Table({"method": [name, name], "inconclusive": [0.0, 0.5], "risk": [0.0, 0.1]})
-    save_chart(plot_risk_by_cost(table), tmp_path / "figure.html")
+    plot.save(plot.risk_by_cost(table), tmp_path / "figure.html")
     text = (tmp_path / "figure.html").read_text(encoding="utf-8")
     assert text.count("</script>") == text.count("<script>") == 2
     assert "<script>alert" not in text
@@ -147,14 +144,14 @@ def test_an_html_file_needs_no_network_and_runs_no_text(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    chart = plot_risks(Loss(inconclusive=0.2))
+    chart = plot.risks(Loss(inconclusive=0.2))
     with pytest.raises(OptionError, match=r"figure\.pdf cannot be written; name a file that ends in \.png"):
-        save_chart(chart, tmp_path / "figure.pdf")
+        plot.save(chart, tmp_path / "figure.pdf")
     with pytest.raises(OptionError, match="there is no folder"):
-        save_chart(chart, tmp_path / "absent" / "figure.svg")
+        plot.save(chart, tmp_path / "absent" / "figure.svg")
     (tmp_path / "folder.svg").mkdir()
     with pytest.raises(OptionError, match="is a folder"):
-        save_chart(chart, tmp_path / "folder.svg")
+        plot.save(chart, tmp_path / "folder.svg")
 
 
 def test_a_failure_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,6 +163,6 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Monke
 
     monkeypatch.setattr(Path, "write_bytes", fail)
     with pytest.raises(OSError, match="disk full"):
-        save_chart(plot_risks(Loss(inconclusive=0.2)), path)
+        plot.save(plot.risks(Loss(inconclusive=0.2)), path)
     assert path.read_text(encoding="utf-8") == "old"
     assert list(tmp_path.iterdir()) == [path]

@@ -31,6 +31,9 @@ from binreps.web import limits, work
 from binreps.web.app import create_app, page_files
 from binreps.web.runner import make_runner
 from binreps.web.uploads import shown_name
+from screening import screening_counts, screening_truth
+
+pytestmark = pytest.mark.slow
 
 COUNTS = br.CountTable([4] * 5, range(5), [50, 18, 6, 9, 17])
 CELLS = {"n": [4] * 5, "s": list(range(5)), "weight": [50, 18, 6, 9, 17]}
@@ -103,7 +106,7 @@ def test_several_populations(client: TestClient) -> None:
     asked = {"cells": cells, "n": 2, "s": 1}
     assert "population must be one of a, b" in sentence(client.post("/api/explain", json=asked))
     told = client.post("/api/explain", json={**asked, "population": "b"}).json()["sentence"]
-    assert told == explain(fit["b"], br.Loss(), 2, 1)
+    assert told == explain(2, 1, fit["b"], br.Loss(), new=True)
 
 
 @pytest.mark.parametrize("new", [True, False])
@@ -124,11 +127,11 @@ def test_decision_table_explain_and_check(client: TestClient) -> None:
     table = client.post("/api/decision-table", json=asked).json()["tables"][0]["rows"]
     assert [row["probability"] for row in table] == list(br.decision_table(fit, loss, 4)["probability"])
     told = client.post("/api/explain", json={**asked, "n": 6, "s": 2}).json()["sentence"]
-    assert told == explain(fit, loss, 6, 2)
+    assert told == explain(6, 2, fit, loss, new=True)
     assert client.post("/api/check", json=asked).json()["findings"] is not None
     again = br.next_replicates(COUNTS, fit, loss, cost_per_replicate=0.01, budget=9)
     found = client.post("/api/next", json={**asked, "budget": 9}).json()
-    assert [row["measure"] for row in found["rows"]] == list(again.table["measure"])
+    assert [row["measure"] for row in found["rows"]] == list(again.table()["measure"])
 
 
 def test_a_study_is_planned(client: TestClient) -> None:
@@ -162,10 +165,10 @@ def test_a_file_becomes_cells(client: TestClient) -> None:
     assert described["guess"]["columns"] == {"individual": "individual", "result": "result"}
     content = upload(client, "/api/counts", EXAMPLE, request=NAMED).json()
     cells = content["cells"]
-    assert br.CountTable(cells["n"], cells["s"], cells["weight"]) == br.load_screening_counts()
+    assert br.CountTable(cells["n"], cells["s"], cells["weight"]) == screening_counts()
     people = content["individuals"]
-    assert people["name"] == list(br.load_screening_truth()["individual"])
-    assert br.CountTable(people["n"], people["s"]) == br.load_screening_counts()
+    assert people["name"] == list(screening_truth())
+    assert br.CountTable(people["n"], people["s"]) == screening_counts()
     judged = client.post("/api/fit", json={"cells": cells}).json()["populations"][0]["judged"]
     assert set(judged) == {"Average", "Median", "MAP", "Bayes"}
 
@@ -191,7 +194,7 @@ def test_kinds_of_files(client: TestClient, text: str, request_: Any, names: Any
 def test_scores_are_those_of_the_library(client: TestClient) -> None:
     request = {**NAMED, "loss": {"inconclusive": 0.1}}
     rows = list(csv.DictReader(io.StringIO(upload(client, "/api/scores", EXAMPLE, request=request).text)))
-    fit, loss = br.fit_bayes(br.load_screening_counts()), br.Loss(inconclusive=0.1)
+    fit, loss = br.fit_bayes(screening_counts()), br.Loss(inconclusive=0.1)
     assert len(rows) == 120
     for row in rows:
         score = fit.score(int(row["n"]), int(row["s"]))
@@ -210,7 +213,7 @@ def test_report_and_summary_name_the_clients_file_and_no_folder(client: TestClie
     assert tempfile.gettempdir() not in json.dumps(content)
     kept = Path(tempfile.mkdtemp(), "summary.json")
     kept.write_text(json.dumps(content), encoding="utf-8")
-    assert br.load_fit(kept) == br.fit_bayes(br.load_screening_counts())
+    assert br.load_fit(kept) == br.fit_bayes(screening_counts())
 
 
 def test_without_a_file_the_cells_are_scored(client: TestClient) -> None:

@@ -21,6 +21,9 @@ from tests.system_tools import require
 import binreps as br
 from binreps.show.wording import explain
 from binreps.web.app import create_app
+from screening import screening_counts
+
+pytestmark = pytest.mark.slow
 
 expect.set_options(timeout=30_000)
 
@@ -98,7 +101,7 @@ def move(page: Any, slider: str, value: float) -> None:
 
 def expected_answers(loss: br.Loss, settings: Any = None) -> dict[str, int]:
     chosen = br.Settings(loss=loss) if settings is None else settings
-    return br.analyse(br.load_screening_counts(), chosen).answers
+    return br.analyse(screening_counts(), chosen).answers
 
 
 def test_what_the_data_cannot_tell_is_said_beside_the_numbers(page: Any) -> None:
@@ -113,14 +116,14 @@ def test_what_the_data_cannot_tell_is_said_beside_the_numbers(page: Any) -> None
 
 def test_the_example_shows_the_numbers_of_the_library(page: Any) -> None:
     load_example(page)
-    analysis = br.analyse(br.load_screening_counts())
+    analysis = br.analyse(screening_counts())
     assert answers(page) == analysis.answers
     fit = analysis.main.fit
     cells = {(row["n"], row["s"]): row for row in analysis.main.decisions}
     for (n, s), row in cells.items():
         cell = page.locator(f"#lattice td[data-n='{n}'][data-s='{s}']")
         assert cell.get_attribute("class").split()[0] == row["decision"]
-    expect(page.locator("#sentence")).to_have_text(explain(fit, br.Loss(), 6, 2))
+    expect(page.locator("#sentence")).to_have_text(explain(6, 2, fit, br.Loss(), new=True))
     assert page.locator("#cards strong").first.inner_text() == f"{100 * fit.rates.prevalence:.1f}%"
 
 
@@ -138,7 +141,7 @@ def test_a_slider_changes_the_decisions_without_asking_the_server(page: Any) -> 
     assert answers(page) == expected_answers(br.Loss(1, 10, 0.1))
     loss = br.Loss(1, 10, 0.1)
     expect(page.locator("#sentence")).to_have_text(
-        explain(br.fit_bayes(br.load_screening_counts()), loss, 6, 2)
+        explain(6, 2, br.fit_bayes(screening_counts()), loss, new=True)
     )
     assert fits == []
     measured = page.evaluate("() => performance.getEntriesByName('slider to page').length")
@@ -177,10 +180,10 @@ def test_an_expectation_changes_the_fit(page: Any) -> None:
     page.check("#prevalence-on")
     shapes = br.elicit.guess("prevalence", 0.05, surprised_above=0.2).shapes
     settings = br.Settings(prior=br.Prior(shapes))
-    expected = br.analyse(br.load_screening_counts(), settings).main.fit.rates.prevalence
+    expected = br.analyse(screening_counts(), settings).main.fit.rates.prevalence
     expect(page.locator("#cards strong").first).to_have_text(f"{100 * expected:.1f}%")
     page.uncheck("#prevalence-on")
-    usual = br.fit_bayes(br.load_screening_counts()).rates.prevalence
+    usual = br.fit_bayes(screening_counts()).rates.prevalence
     expect(page.locator("#cards strong").first).to_have_text(f"{100 * usual:.1f}%")
 
 
@@ -239,7 +242,7 @@ def test_downloads_hold_the_numbers_of_the_library(page: Any, tmp_path: Path) ->
     load_example(page)
     move(page, "#inconclusive", -1)
     loss = br.Loss(inconclusive=0.1)
-    fit = br.fit_bayes(br.load_screening_counts())
+    fit = br.fit_bayes(screening_counts())
     with page.expect_download() as scores:
         page.click("#get-scores")
     scores.value.save_as(tmp_path / "scores.csv")

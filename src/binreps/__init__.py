@@ -1,6 +1,8 @@
 """Repeated yes/no measurements into calibrated decisions.
 
 Each public name is loaded from its home when it is first used: `import binreps` itself costs next to nothing.
+What most users need is here; figures are in `plot`, closed forms in `theory`, priors from words in `elicit`,
+other tools in `interop`; the types that verbs return are reached through their modules.
 """
 
 from importlib import import_module
@@ -10,40 +12,23 @@ from binreps._version import __version__
 
 _HOMES = {
     "Analysis": "binreps.run.analysis",
-    "BatchResult": "binreps.fits.batch",
-    "BayesFit": "binreps.fits.bayes",
     "BinrepsError": "binreps.errors",
     "BinrepsWarning": "binreps.errors",
     "CountTable": "binreps.counts",
-    "CrossValidation": "binreps.decide.evaluate",
     "DataError": "binreps.errors",
-    "Evaluation": "binreps.decide.evaluate",
-    "Finding": "binreps.decide.checks.findings",
-    "Findings": "binreps.decide.checks.findings",
     "Fit": "binreps.fits.base",
     "FitError": "binreps.errors",
     "Loss": "binreps.decide.loss",
-    "Mammography": "binreps.study.mammography",
-    "MapFit": "binreps.fits.point.mode",
-    "McmcFit": "binreps.fits.mcmc",
-    "NextReplicates": "binreps.decide.stopping",
     "OptionError": "binreps.errors",
-    "OverdispersedFit": "binreps.fits.overdispersed",
-    "Plan": "binreps.decide.plan",
-    "PopulationsFit": "binreps.fits.populations",
     "Prior": "binreps.model",
     "Rates": "binreps.model",
     "Settings": "binreps.run.analysis",
-    "Simulation": "binreps.study.simulate",
-    "StoppingTable": "binreps.decide.stopping",
     "Table": "binreps.table",
     "analyse": "binreps.run.analysis",
     "analyse_file": "binreps.run.analysis",
     "attach": "binreps.tables.join",
     "attach_next": "binreps.tables.join",
-    "average_score": "binreps.fits.point.simple",
     "calibration_curve": "binreps.decide.evaluate",
-    "calibration_error": "binreps.decide.evaluate",
     "check": "binreps.decide.checks.run",
     "classify": "binreps.decide.loss",
     "correct_prevalence": "binreps.fits.point.simple",
@@ -61,44 +46,25 @@ _HOMES = {
     "fit_known": "binreps.fits.point.simple",
     "fit_many": "binreps.fits.batch",
     "fit_map": "binreps.fits.point.mode",
-    "fit_map_em": "binreps.fits.point.em",
     "fit_mcmc": "binreps.fits.mcmc",
     "fit_median": "binreps.fits.point.simple",
     "fit_overdispersed": "binreps.fits.overdispersed",
     "fit_populations": "binreps.fits.populations",
-    "likelihood_score": "binreps.model",
+    "interop": "binreps.run",
     "load_fit": "binreps.run.save",
     "load_screening": "binreps.study.datasets",
-    "load_screening_counts": "binreps.study.datasets",
-    "load_screening_truth": "binreps.study.datasets",
-    "log_likelihood": "binreps.model",
-    "median_score": "binreps.fits.point.simple",
     "next_replicates": "binreps.decide.stopping",
     "plan": "binreps.decide.plan",
-    "plot_bias": "binreps.show.plots",
-    "plot_counts": "binreps.show.plots",
-    "plot_decisions": "binreps.show.decision_plots",
-    "plot_individuals": "binreps.show.decision_plots",
-    "plot_populations": "binreps.show.plots",
-    "plot_rates": "binreps.show.plots",
-    "plot_risk_by_cost": "binreps.show.decision_plots",
-    "plot_risks": "binreps.show.decision_plots",
-    "plot_scores": "binreps.show.plots",
-    "plot_stopping": "binreps.show.decision_plots",
+    "plot": "binreps.show",
     "predictive_counts": "binreps.decide.predictive",
     "read_counts": "binreps.tables.files",
     "report": "binreps.show.report",
     "risk_by_cost": "binreps.decide.indecision",
-    "save_chart": "binreps.show.theme",
     "save_fit": "binreps.run.save",
     "score_file": "binreps.tables.join",
     "simulate": "binreps.study.simulate",
-    "simulate_counts": "binreps.study.simulate",
-    "simulate_mammography": "binreps.study.mammography",
     "stopping_table": "binreps.decide.stopping",
     "theory": "binreps.study",
-    "to_arviz": "binreps.run.interop",
-    "to_pymc": "binreps.fits.mcmc",
     "write_folder": "binreps.show.folder",
 }
 
@@ -107,59 +73,34 @@ __all__ = sorted([*_HOMES, "__version__"])
 if TYPE_CHECKING:
     from binreps.counts import CountTable
     from binreps.decide import elicit
-    from binreps.decide.checks.findings import Finding, Findings
     from binreps.decide.checks.run import check
-    from binreps.decide.evaluate import (
-        CrossValidation,
-        Evaluation,
-        calibration_curve,
-        calibration_error,
-        cross_validate,
-        evaluate,
-    )
+    from binreps.decide.evaluate import calibration_curve, cross_validate, evaluate
     from binreps.decide.indecision import risk_by_cost
     from binreps.decide.loss import Loss, classify, decision_table, decision_words
-    from binreps.decide.plan import Plan, plan
+    from binreps.decide.plan import plan
     from binreps.decide.predictive import predictive_counts
-    from binreps.decide.stopping import NextReplicates, StoppingTable, next_replicates, stopping_table
+    from binreps.decide.stopping import next_replicates, stopping_table
     from binreps.errors import BinrepsError, BinrepsWarning, DataError, FitError, OptionError
     from binreps.fits.base import Fit
-    from binreps.fits.batch import BatchResult, fit_many
-    from binreps.fits.bayes import BayesFit, fit_bayes
-    from binreps.fits.mcmc import McmcFit, fit_mcmc, to_pymc
-    from binreps.fits.overdispersed import OverdispersedFit, fit_overdispersed
-    from binreps.fits.point.em import fit_map_em
-    from binreps.fits.point.mode import MapFit, fit_map
-    from binreps.fits.point.simple import (
-        average_score,
-        correct_prevalence,
-        fit_average,
-        fit_known,
-        fit_median,
-        median_score,
-    )
-    from binreps.fits.populations import PopulationsFit, fit_populations
-    from binreps.model import Prior, Rates, likelihood_score, log_likelihood
+    from binreps.fits.batch import fit_many
+    from binreps.fits.bayes import fit_bayes
+    from binreps.fits.mcmc import fit_mcmc
+    from binreps.fits.overdispersed import fit_overdispersed
+    from binreps.fits.point.mode import fit_map
+    from binreps.fits.point.simple import correct_prevalence, fit_average, fit_known, fit_median
+    from binreps.fits.populations import fit_populations
+    from binreps.model import Prior, Rates
+    from binreps.run import interop
     from binreps.run.analysis import Analysis, Settings, analyse, analyse_file
     from binreps.run.by import fit_by
-    from binreps.run.interop import to_arviz
     from binreps.run.save import load_fit, save_fit
-    from binreps.show.decision_plots import (
-        plot_decisions,
-        plot_individuals,
-        plot_risk_by_cost,
-        plot_risks,
-        plot_stopping,
-    )
+    from binreps.show import plot
     from binreps.show.folder import write_folder
-    from binreps.show.plots import plot_bias, plot_counts, plot_populations, plot_rates, plot_scores
     from binreps.show.report import report
-    from binreps.show.theme import save_chart
     from binreps.show.wording import explain
     from binreps.study import theory
-    from binreps.study.datasets import load_screening, load_screening_counts, load_screening_truth
-    from binreps.study.mammography import Mammography, simulate_mammography
-    from binreps.study.simulate import Simulation, simulate, simulate_counts
+    from binreps.study.datasets import load_screening
+    from binreps.study.simulate import simulate
     from binreps.table import Table
     from binreps.tables.files import read_counts
     from binreps.tables.groups import count_tables

@@ -1,7 +1,7 @@
 """The count table: all that a fit needs to know of the data, validated once, here.
 
 Every likelihood in binreps depends on the data only through w(n, s), the number of individuals with n
-replicates of which s are positive (SPEC: sufficient statistic). A table of 10⁹ individuals is as small as
+replicates of which s are positive: the sufficient statistic. A table of 10⁹ individuals is as small as
 one of 50.
 """
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
+from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
@@ -19,7 +20,7 @@ class Table:
     Parameters
     ----------
     columns : mapping of str to sequence
-        The columns, in order. `pandas.DataFrame(dict(table.columns))` and the like make a data frame of it.
+        The columns, in order; None is a null. `.to_pandas()`, `.to_polars()`, `.to_arrow()` give them away.
     title, note : str
         A line above and a line below the printed table.
 
@@ -65,6 +66,43 @@ class Table:
     def __reduce__(self) -> tuple[Any, ...]:
         return Table, (dict(self.columns), self.title, self.note)  # a mapping proxy cannot be pickled
 
+    def to_arrow(self) -> Any:
+        """A `pyarrow.Table`; nulls stay nulls, and a column of values that have no common type becomes text.
+
+        Examples
+        --------
+        >>> Table({"n": [3, None], "name": ["a", 1]}).to_arrow().to_pydict()
+        {'n': [3, None], 'name': ['a', '1']}
+        """
+        arrow = _installed("pyarrow")
+        return arrow.table({name: _arrow_array(arrow, values) for name, values in self.columns.items()})
+
+    def to_pandas(self) -> Any:
+        """A `pandas.DataFrame`; columns with nulls have pandas' nullable types: whole numbers stay whole.
+
+        Examples
+        --------
+        >>> Table({"n": [3, None]}).to_pandas()["n"].tolist()
+        [3, <NA>]
+        """
+        pandas, table = _installed("pandas"), self.to_arrow()
+        nullable = {
+            "int64": pandas.Int64Dtype(),
+            "double": pandas.Float64Dtype(),
+            "bool": pandas.BooleanDtype(),
+        }
+        columns = {
+            name: column.to_pandas(types_mapper=lambda kind: nullable.get(str(kind)))
+            if column.null_count
+            else column.to_pandas()
+            for name, column in zip(table.column_names, table.columns, strict=True)
+        }
+        return pandas.DataFrame(columns)
+
+    def to_polars(self) -> Any:
+        """A `polars.DataFrame`; nulls stay nulls."""
+        return _installed("polars").from_arrow(self.to_arrow())
+
     def __str__(self) -> str:
         texts = [[name, *map(format_value, values)] for name, values in self.columns.items()]
         widths = [max(map(len, column)) for column in texts]
@@ -108,6 +146,22 @@ def format_value(value: Any) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
         return f"{value:,}"
     return str(value)
+
+
+def _installed(name: str) -> Any:
+    """A data frame library, or a sentence that says how to get it."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError:
+        raise OptionError(f"this needs {name}, which is not installed: pip install {name}") from None
+
+
+def _arrow_array(arrow: Any, values: Sequence[Any]) -> Any:
+    """A column for Arrow; as text where its values have no type in common, such as names "a" and 1."""
+    try:
+        return arrow.array(list(values))
+    except (arrow.ArrowInvalid, arrow.ArrowTypeError, OverflowError):
+        return arrow.array([None if value is None else str(value) for value in values])
 
 
 def _plain(values: Sequence[Any]) -> tuple[Any, ...]:

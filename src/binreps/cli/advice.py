@@ -20,9 +20,8 @@ from binreps.errors import OptionError
 from binreps.fits.populations import PopulationsFit
 from binreps.model import Rates
 from binreps.run.save import load_fit, read_json
-from binreps.show.decision_plots import plot_stopping
+from binreps.show import plot
 from binreps.show.summary import table_rows
-from binreps.show.theme import save_chart
 from binreps.show.wording import command_options
 from binreps.table import Table
 from binreps.tables.files import check_target, find_files, open_files, peek, quoted, write_file, write_table
@@ -76,11 +75,11 @@ def next_command(
     again = next_replicates(fit.counts, fit, loss, budget=budget, **costs)
     if out is not None:
         check_target(out)
-        write_table(rule.table, out)
+        write_table(rule.table(), out)
     if figure is not None:
-        save_chart(plot_stopping(rule), figure)
+        plot.save(plot.stopping(rule), figure)
     if as_json:
-        content = {"rule": table_rows(rule.table), "measure_again": table_rows(again.table)}
+        content = {"rule": table_rows(rule.table()), "measure_again": table_rows(again.table())}
         print(json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1))
         return
     _print_advice(rule, again)
@@ -92,10 +91,10 @@ def _print_advice(rule: StoppingTable, again: NextReplicates) -> None:
     """The rule for the next individual, and whom of the data to measure again."""
     print("The next individual: measure, or answer?", rule, sep="\n")
     print("\nIn the data: whom to measure again?")
-    rows = sorted((row for row in again.table if row["rank"]), key=lambda row: row["rank"])
+    rows = sorted((row for row in again.table() if row["rank"]), key=lambda row: row["rank"])
     shown = ("rank", "n", "s", "individuals", "probability", "decision", "worth", "measure")
     Console().print(grid(Table({name: [row[name] for row in rows] for name in shown})))
-    print(again.table.note)
+    print(again.table().note)
 
 
 def _write_individuals(data: list[str], out: Path, fit: Any, columns: Any, how: dict[str, Any]) -> None:
@@ -168,8 +167,8 @@ def plan_command(
             **goals,
         )
     if out is not None:
-        write_table(result.table, out)
-    print(json.dumps(table_rows(result.table), indent=1) if as_json else result)
+        write_table(result.table(), out)
+    print(json.dumps(table_rows(result.table()), indent=1) if as_json else result)
 
 
 def prior_command(

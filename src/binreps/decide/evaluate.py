@@ -272,10 +272,10 @@ class CrossValidation:
 
 
 def cross_validate(
-    fit: Callable[[CountTable], Predictor],
     n: ArrayLike,
     s: ArrayLike,
     truth: ArrayLike,
+    fit: Callable[[CountTable], Predictor],
     *,
     loss: Loss,
     rng: int | np.random.Generator,
@@ -296,12 +296,12 @@ def cross_validate(
 
     Parameters
     ----------
-    fit : callable
-        From a `CountTable` to a fit, `fit_map` for example; equal tables must give equal fits.
     n, s : array_like of whole numbers
         Replicates and positives of each individual or cell.
     truth : array_like
         0 or 1, or null where not known: such individuals train but are not judged.
+    fit : callable
+        From a `CountTable` to a fit, `fit_map` for example; equal tables must give equal fits.
     loss : Loss
         The costs, as for `evaluate`.
     rng : int or numpy.random.Generator
@@ -323,7 +323,7 @@ def cross_validate(
     >>> def fit_share(counts):
     ...     share = counts.positives / counts.replicates
     ...     return SimpleNamespace(predict=lambda n, s: (s + share) / (n + 1))
-    >>> found = cross_validate(fit_share, [3, 3], [0, 3], [0, 1], weight=[60, 40], loss=Loss(), rng=1)
+    >>> found = cross_validate([3, 3], [0, 3], [0, 1], fit_share, weight=[60, 40], loss=Loss(), rng=1)
     >>> found.pooled.individuals, found.pooled.total_risk
     (100, 0.0)
     >>> found.folds["individuals"]

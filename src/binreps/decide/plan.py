@@ -69,7 +69,6 @@ class Plan:
     designs: tuple[Design, ...]
     measure: str
 
-    @property
     def table(self) -> Table:
         """A row for each design."""
         columns: dict[str, Any] = dict(zip(Design._fields, zip(*self.designs, strict=True), strict=True))
@@ -104,8 +103,7 @@ class Plan:
         columns: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
         return Table(columns | {"cost": _plain_costs(columns["cost"])})
 
-    def summary(self) -> str:
-        """The goal, the cheapest design and the trade-off, in words."""
+    def __str__(self) -> str:
         found = self.cheapest
         if found is None:
             words = f"no design here surely reaches it; the closest: {self._words(self.closest)}"
@@ -113,13 +111,10 @@ class Plan:
         lines = [self.goal, f"cheapest: {self._words(found)}", str(self.curve), self._note]
         return "\n".join(filter(None, lines))
 
-    def __str__(self) -> str:
-        return self.summary()
-
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return self.table._repr_html_()
+        return self.table()._repr_html_()
 
     @property
     def _note(self) -> str:

@@ -49,11 +49,6 @@ class StoppingTable:
 
     Attributes
     ----------
-    table : Table
-        A row for each (n, s): probability, action, expected_cost (loss and replicates from here on),
-        expected_replicates (further ones), conclusive (probability of ending with a negative or positive
-        answer) and reached (probability that someone who starts at `start` and does what the table says comes
-        through here).
     loss : Loss
     cost_per_replicate : float
     max_replicates : int
@@ -65,7 +60,7 @@ class StoppingTable:
         Numerical error of the probabilities; of draws, how far half of them differ from all.
     """
 
-    table: Table
+    _rows: Table
     loss: Loss
     cost_per_replicate: float
     max_replicates: int
@@ -74,20 +69,30 @@ class StoppingTable:
     error: float
     _actions: NDArray[Any] = field(compare=False)
 
+    def table(self) -> Table:
+        """A row for each (n, s).
+
+        Its columns are probability, action, expected_cost (loss and replicates from here on),
+        expected_replicates (further ones), conclusive (probability of ending with a negative or positive
+        answer) and reached (probability that someone who starts at `start` and does what the table says comes
+        through here).
+        """
+        return self._rows
+
     @property
     def expected_cost(self) -> float:
         """Loss and replicates to expect at the start, by doing what the table says."""
-        return float(self.table["expected_cost"][0])
+        return float(self._rows["expected_cost"][0])
 
     @property
     def expected_replicates(self) -> float:
         """Further replicates to expect at the start."""
-        return float(self.table["expected_replicates"][0])
+        return float(self._rows["expected_replicates"][0])
 
     @property
     def conclusive(self) -> float:
         """Probability at the start of ending with a negative or a positive answer."""
-        return float(self.table["conclusive"][0])
+        return float(self._rows["conclusive"][0])
 
     def action(self, n: int, s: int) -> str:
         """What to do with s positives among n replicates: "measure", or the answer in words."""
@@ -103,7 +108,7 @@ class StoppingTable:
     def chart(self, least: float = 1e-4) -> str:
         """One line for each n, one sign for each s, where someone comes with at least this probability."""
         lines: dict[int, list[str]] = {}
-        for row in self.table:
+        for row in self._rows:
             reached = row["reached"] >= max(least, 1e-300)
             lines.setdefault(row["n"], []).append(SYMBOLS[row["action"]] if reached else ".")
         body = [f"{n:>3}  {' '.join(signs).rstrip(' .')}" for n, signs in lines.items() if {*signs} != {"."}]
@@ -119,12 +124,12 @@ class StoppingTable:
             f"expected cost {self.expected_cost:.3g}, of which {spent:.3g} for "
             f"{self.expected_replicates:.3g} replicates; conclusive with probability {self.conclusive:.4g}"
         )
-        return "\n".join([self.chart(), words, self.table.note])
+        return "\n".join([self.chart(), words, self._rows.note])
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return self.table._repr_html_()
+        return self._rows._repr_html_()
 
 
 def stopping_table(
@@ -134,7 +139,7 @@ def stopping_table(
     cost_per_replicate: float,
     max_replicates: int,
     start: tuple[int, int] = (0, 0),
-    new: bool = True,
+    new: bool = False,
 ) -> StoppingTable:
     """When to stop measuring one individual, and what to answer then.
 
@@ -363,36 +368,41 @@ class NextReplicates:
 
     Attributes
     ----------
-    table : Table
-        A row for each (n, s): individuals, probability, decision, gain_one, gain, worth, expected_replicates,
-        rank and measure, the number of these individuals to measure within the budget.
     loss : Loss
     cost_per_replicate : float
     budget : int
     """
 
-    table: Table
+    _rows: Table
     loss: Loss
     cost_per_replicate: float
     budget: int
 
+    def table(self) -> Table:
+        """A row for each (n, s).
+
+        Its columns are individuals, probability, decision, gain_one, gain, worth, expected_replicates, rank
+        and measure, the number of these individuals to measure within the budget.
+        """
+        return self._rows
+
     @property
     def replicates(self) -> int:
         """How much of the budget is spent, one replicate for each individual to be measured."""
-        return sum(self.table["measure"])
+        return sum(self._rows["measure"])
 
     def __str__(self) -> str:
-        order = sorted((row for row in self.table if row["rank"] is not None), key=lambda row: row["rank"])
-        names = list(self.table.columns)
-        ranked = Table({name: [row[name] for row in order] for name in names}, note=self.table.note)
-        others = sum(self.table["individuals"]) - sum(ranked["individuals"])
+        order = sorted((row for row in self._rows if row["rank"] is not None), key=lambda row: row["rank"])
+        names = list(self._rows.columns)
+        ranked = Table({name: [row[name] for row in order] for name in names}, note=self._rows.note)
+        others = sum(self._rows["individuals"]) - sum(ranked["individuals"])
         words = f"measure {self.replicates:,} individuals again; for {others:,} it does not pay"
         return f"{words}\n{ranked}" if order else words
 
     __repr__ = __str__
 
     def _repr_html_(self) -> str:
-        return self.table._repr_html_()
+        return self._rows._repr_html_()
 
 
 def next_replicates(
@@ -444,7 +454,7 @@ def next_replicates(
     >>> from binreps.fits.bayes import fit_bayes
     >>> counts = CountTable([4] * 5, range(5), [50, 18, 6, 9, 17])
     >>> again = next_replicates(counts, fit_bayes(counts), Loss(), cost_per_replicate=0.01, budget=20)
-    >>> again.replicates, again.table["measure"], again.table["rank"]
+    >>> again.replicates, again.table()["measure"], again.table()["rank"]
     (20, (0, 5, 6, 9, 0), (None, 3, 1, 2, None))
     """
     cost = _checked_cost(cost_per_replicate)

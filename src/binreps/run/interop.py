@@ -1,8 +1,12 @@
-"""A posterior in the form that ArviZ reads: draws, predictions and likelihoods, one entry per individual."""
+"""Other tools: a posterior for ArviZ, the model for PyMC, a classifier for scikit-learn.
+
+What ArviZ reads are draws, predictions and likelihoods, one entry per individual. Each tool is loaded when it
+is needed, scikit-learn by `ReplicateClassifier` alone.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +15,14 @@ from scipy.special import gammaln
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import OptionError
 from binreps.fits.bayes import BayesFit, fit_bayes
-from binreps.fits.mcmc import McmcFit, arviz
+from binreps.fits.mcmc import McmcFit, arviz, to_pymc
 from binreps.model import ALIKE, NAMES, Float, Rates
 from binreps.options import check_whole, generator
+
+if TYPE_CHECKING:
+    from binreps.run.sklearn_adapter import ReplicateClassifier
+
+__all__ = ["ReplicateClassifier", "to_arviz", "to_pymc"]
 
 _CHAINS = 4  # ArviZ compares chains; independent draws may be dealt to as many as one likes
 _MOST_VALUES = 2 * 10**7  # draws × individuals: 160 MB for each of two groups
@@ -127,3 +136,12 @@ def _predicted(
     drawn = rng.random((*chains.prevalence.shape, n.size)) < theta
     status = np.where(known == UNKNOWN, drawn, known == 1)
     return np.asarray(rng.binomial(n, np.where(status, 1 - q, p)))
+
+
+def __getattr__(name: str) -> Any:
+    """The classifier, which alone needs scikit-learn to be defined."""
+    if name != "ReplicateClassifier":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from binreps.run.sklearn_adapter import ReplicateClassifier
+
+    return ReplicateClassifier

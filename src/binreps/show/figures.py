@@ -13,8 +13,7 @@ from binreps.decide.predictive import predictive_counts
 from binreps.fits.base import Fit
 from binreps.fits.bayes import BayesFit
 from binreps.run.analysis import METHODS, Analysis, Method, Part
-from binreps.show.decision_plots import plot_decisions, plot_individuals, plot_risk_by_cost, plot_risks
-from binreps.show.plots import plot_counts, plot_populations, plot_rates, plot_scores
+from binreps.show import plot
 from binreps.table import Table
 
 if TYPE_CHECKING:
@@ -37,13 +36,13 @@ def figures(analysis: Analysis) -> Iterator[Figure]:
     """Every figure that these data allow, in the order of the report."""
     if analysis.shared is not None:
         caption = "Prevalence of each population, and the error rates that they share, with their intervals."
-        yield Figure("populations", caption, plot_populations(analysis.shared, level=analysis.settings.level))
+        yield Figure("populations", caption, plot.populations(analysis.shared, level=analysis.settings.level))
     for part in analysis.parts[:_MOST_PARTS]:
         for figure in _part_figures(part, analysis):
             where = "" if part.name is None else f"{part.name}: "
             yield figure._replace(caption=where + figure.caption)
     caption = "Expected cost of each answer against the probability of being positive; the cheapest is thick."
-    yield Figure("risks", caption, plot_risks(analysis.settings.loss))
+    yield Figure("risks", caption, plot.risks(analysis.settings.loss))
 
 
 def _part_figures(part: Part, analysis: Analysis) -> Iterator[Figure]:
@@ -56,14 +55,14 @@ def _part_figures(part: Part, analysis: Analysis) -> Iterator[Figure]:
         caption = (
             "Prior and posterior of the three rates; shaded: the credible interval; marks: the other methods."
         )
-        yield Figure("rates", caption, plot_rates(bayes, others, level=settings.level))
+        yield Figure("rates", caption, plot.rates(bayes, others, level=settings.level))
     caption = "What to answer for the next individual, for every result, with the probability in percent."
-    yield Figure("decisions", caption, plot_decisions(part.decisions))
+    yield Figure("decisions", caption, plot.decisions(part.decisions))
     caption = "Everyone in the data by score, with intervals; inside the band the answer is inconclusive."
-    yield Figure("individuals", caption, plot_individuals(part.cells, thresholds))
+    yield Figure("individuals", caption, plot.individuals(part.cells, thresholds))
     if 0 < len(part.counts) <= _MOST_CELLS:
         caption = "Scores by all methods against the number of positives."
-        drawn = plot_scores(_ordered(part), thresholds=thresholds, level=settings.level)
+        drawn = plot.scores(_ordered(part), thresholds=thresholds, level=settings.level)
         yield Figure("scores", caption, drawn)
         if isinstance(bayes, BayesFit):
             caption = (
@@ -71,10 +70,10 @@ def _part_figures(part: Part, analysis: Analysis) -> Iterator[Figure]:
                 "a bar far outside its interval speaks against the model."
             )
             expected = predictive_counts(bayes, rng=_SEED, level=settings.level)
-            yield Figure("counts", caption, plot_counts(expected))
+            yield Figure("counts", caption, plot.counts(expected))
     if analysis.truth is not None:
         caption = "Mean cost of the answers against the cost of an inconclusive one, judged by the truth."
-        yield Figure("risk_by_cost", caption, plot_risk_by_cost(_risk_by_cost(part, analysis.truth)))
+        yield Figure("risk_by_cost", caption, plot.risk_by_cost(_risk_by_cost(part, analysis.truth)))
 
 
 def _ordered(part: Part) -> dict[str, Fit]:

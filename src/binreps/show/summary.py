@@ -45,7 +45,7 @@ def summary(analysis: Analysis) -> dict[str, Any]:
         "answers": analysis.answers,
         "populations": [_part(part, analysis) for part in analysis.parts],
         "numerical_error": getattr(analysis.fit, "error", None),
-        "findings": table_rows(analysis.findings.to_table()),
+        "findings": table_rows(analysis.findings.table()),
         "notes": list(analysis.notes),
         "methods": methods_paragraph(analysis),
         "command": command_line(analysis),

@@ -111,7 +111,7 @@ def themed(chart: AnyChart, dark: bool = False) -> AnyChart:
     return result
 
 
-def save_chart(chart: alt.TopLevelMixin, path: PathLike, *, dark: bool = False) -> None:
+def save(chart: alt.TopLevelMixin, path: PathLike, *, dark: bool = False) -> None:
     """Write a figure as PNG (twice the pixels), SVG, HTML or JSON (Vega-Lite), by the ending of the name.
 
     The file appears whole, or not at all. SVG and JSON have a transparent background. An HTML file needs no
@@ -120,7 +120,7 @@ def save_chart(chart: alt.TopLevelMixin, path: PathLike, *, dark: bool = False) 
     Parameters
     ----------
     chart : altair chart
-        Any figure that a `plot_…` function returned.
+        Any figure of `plot`.
     path : str or path
         Ends in .png, .svg, .html or .json.
     dark : bool
@@ -128,7 +128,7 @@ def save_chart(chart: alt.TopLevelMixin, path: PathLike, *, dark: bool = False) 
 
     Examples
     --------
-    >>> save_chart(None, "a.bmp")
+    >>> save(None, "a.bmp")
     Traceback (most recent call last):
     binreps.errors.OptionError: a.bmp cannot be written; name a file that ends in .png, .svg, .html or .json
     """

@@ -102,15 +102,24 @@ def _range(numbers: Sequence[int]) -> str:
     return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
 
 
-def explain(fit: Fit, loss: Loss, n: int, s: int, *, new: bool = True) -> str:
+def explain(n: int, s: int, fit: Fit, loss: Loss, *, new: bool = False) -> str:
     """Why an individual with s positives among n replicates is negative, inconclusive or positive.
+
+    Parameters
+    ----------
+    n, s : int
+        Replicates and positives of the individual.
+    fit : any fit
+    loss : Loss
+    new : bool
+        Whether the individual is new, rather than one the fit was made from.
 
     Examples
     --------
     >>> from binreps.counts import CountTable
     >>> from binreps.fits.bayes import fit_bayes
     >>> fit = fit_bayes(CountTable([4, 4, 4, 4, 4], [0, 1, 2, 3, 4], weight=[50, 18, 6, 9, 17]))
-    >>> print(explain(fit, Loss(inconclusive=0.2), 2, 1))
+    >>> print(explain(2, 1, fit, Loss(inconclusive=0.2), new=True))
     With 1 positive of 2 replicates the probability of being positive is 37.8%. On average the answer negative
     would cost 0.378, inconclusive 0.2, positive 0.622: the cheapest is inconclusive.
     """

@@ -9,12 +9,10 @@ from __future__ import annotations
 import csv
 import io
 from importlib.resources import files
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 
-from binreps.counts import CountTable
 from binreps.model import Rates
 from binreps.study.simulate import simulate
 from binreps.table import Table
@@ -30,12 +28,13 @@ _LOST = 7  # results that are missing
 
 
 def load_screening() -> Table:
-    """A synthetic screening study in long form: one row per replicate.
+    """A synthetic screening study in long form: one row per replicate, with the individual's true status.
 
     Returns
     -------
     Table
-        Columns `individual` ("P001" to "P120") and `result` (0 or 1, None where it is missing).
+        Columns `individual` ("P001" to "P120"), `result` (0 or 1, None where it is missing) and `truth` (0 or
+        1, the same in all rows of an individual; to judge with, never to fit with).
 
     Examples
     --------
@@ -43,49 +42,14 @@ def load_screening() -> Table:
     >>> len(screening), screening["individual"][:3], screening["result"].count(None)
     (480, ('P001', 'P001', 'P001'), 7)
     """
-    rows = _rows()
+    rows = list(csv.DictReader(io.StringIO(SCREENING_FILE.read_text(encoding="utf-8"))))
     return Table(
         {
             "individual": [row["individual"] for row in rows],
             "result": [int(row["result"]) if row["result"] else None for row in rows],
+            "truth": [int(row["truth"]) for row in rows],
         }
     )
-
-
-def load_screening_truth() -> Table:
-    """The true status of everyone in the synthetic screening study.
-
-    Returns
-    -------
-    Table
-        Columns `individual` ("P001" to "P120") and `truth` (0 or 1).
-
-    Examples
-    --------
-    >>> truth = load_screening_truth()["truth"]
-    >>> len(truth), sum(truth)
-    (120, 35)
-    """
-    truth = {row["individual"]: int(row["truth"]) for row in _rows()}
-    return Table({"individual": list(truth), "truth": list(truth.values())})
-
-
-def load_screening_counts() -> CountTable:
-    """The counts of the synthetic screening study; missing results count as no replicate.
-
-    Examples
-    --------
-    >>> print(load_screening_counts())
-    CountTable: 120 individuals, 473 replicates, 24 cells
-    """
-    people = [list(rows) for _, rows in groupby(load_screening(), key=lambda row: row["individual"])]
-    results = [[row["result"] for row in rows if row["result"] is not None] for rows in people]
-    return CountTable([len(values) for values in results], [sum(values) for values in results])
-
-
-def _rows() -> list[dict[str, str]]:
-    """The rows of our file."""
-    return list(csv.DictReader(io.StringIO(SCREENING_FILE.read_text(encoding="utf-8"))))
 
 
 def _screening_text() -> str:

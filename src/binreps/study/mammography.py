@@ -1,4 +1,4 @@
-"""Synthetic mammography: many readers look at the same women, and some women are harder than others (SPEC 9).
+"""Synthetic mammography: many readers look at the same women, and some women are harder than others.
 
 It breaks the model twice, as real studies do: readers differ in their error rates, and errors gather on the
 difficult women. The readings of the published study are not public; its size, its missing readings and the

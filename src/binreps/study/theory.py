@@ -1,4 +1,4 @@
-"""Closed forms for the average and the median score when the rates are known (SPEC 8).
+"""Closed forms for the average and the median score when the rates are known.
 
 Everything follows from one remark. A score acts on an individual with n replicates as a single test would,
 with error rates of its own::

@@ -204,7 +204,7 @@ class _Again(_Answers):
             budget=self.budget,
             new=self.new,
         )
-        rows = {(row["n"], row["s"]): row for row in again.table}
+        rows = {(row["n"], row["s"]): row for row in again.table()}
         found = [rows.get(pair) for pair in counted.pairs]
         return {
             **super().values(counted),

@@ -24,7 +24,7 @@ from binreps.model import NAMES, Rates
 from binreps.run.analysis import Analysis, Part, Settings, Source, analyse, analyse_file
 from binreps.show.figures import figures
 from binreps.show.folder import listed, write_scores
-from binreps.show.plots import prior_density
+from binreps.show.plot_fits import prior_density
 from binreps.show.report import report
 from binreps.show.summary import plain, summary, table_rows
 from binreps.show.theme import theme, trusted
@@ -161,13 +161,13 @@ def explained(request: ExplainRequest) -> dict[str, str]:
     part = _part(_free_of_costs(request), request.population)
     pair = (request.n, request.s)
     n, s = (int(value) if float(value).is_integer() else value for value in pair)
-    return {"sentence": explain(part.fit, request.loss.loss(), n, s, new=request.new)}  # type: ignore[arg-type]
+    return {"sentence": explain(n, s, part.fit, request.loss.loss(), new=request.new)}  # type: ignore[arg-type]
 
 
 def checked(request: FitRequest) -> dict[str, Any]:
     """What to know before believing the fit."""
     found = check(_free_of_costs(request).fit, request.loss.loss())
-    return {"findings": table_rows(found.to_table())}
+    return {"findings": table_rows(found.table())}
 
 
 def measured_next(request: NextRequest) -> dict[str, Any]:
@@ -182,7 +182,7 @@ def measured_next(request: NextRequest) -> dict[str, Any]:
         cost_per_replicate=request.cost_per_replicate,
         budget=request.budget,
     )
-    return {"replicates": again.replicates, "rows": table_rows(again.table)}
+    return {"replicates": again.replicates, "rows": table_rows(again.table())}
 
 
 def drawn(request: FitRequest) -> dict[str, Any]:
@@ -299,5 +299,5 @@ def planned(request: PlanRequest) -> dict[str, Any]:
         data_sets=_PLAN_DATA_SETS,
         workers=1,
     )
-    goal, answer = result.summary().splitlines()[:2]
-    return {"sentence": f"{goal}; {answer}", "rows": table_rows(result.table)}
+    goal, answer = str(result).splitlines()[:2]
+    return {"sentence": f"{goal}; {answer}", "rows": table_rows(result.table())}

@@ -80,7 +80,7 @@ class Findings:
         """Whether something of that name was found."""
         return any(name in (one, one.name) for one in self.found)
 
-    def to_table(self) -> Table:
+    def table(self) -> Table:
         """The findings as a table with columns severity, name, number, sentence and advice."""
         names = ("severity", "name", "number", "sentence", "advice")
         return Table({name: [getattr(one, name) for one in self.found] for name in names})

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from binreps.fits.exact.density import AXES, END
-from binreps.fits.point.mode import Objective, bend, better_step, newton_step
+from binreps.fits.point.climb import bend, better_step, newton_step
+from binreps.fits.point.objective import Objective
 from binreps.model import Float
 
 _FALL = 32.0  # the density falls by e^−32 within 8 standard deviations

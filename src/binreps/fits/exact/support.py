@@ -19,7 +19,8 @@ from binreps.fits.exact.density import END, Density
 from binreps.fits.exact.gauss import Interval, jacobi_rule, series_tail
 from binreps.fits.exact.profile import profile
 from binreps.fits.exact.tensor import CUT, lifted_objective, snapped
-from binreps.fits.point.mode import Objective, climb, scan
+from binreps.fits.point.climb import climb, scan
+from binreps.fits.point.objective import Objective
 from binreps.model import NAMES, Float
 
 _LOOKS = 6  # points on either side of a line's middle while its ends are looked for

@@ -11,7 +11,8 @@ from binreps.counts import CountTable
 from binreps.fits.exact.density import AXES, END, Density
 from binreps.fits.exact.gauss import Interval
 from binreps.fits.exact.grid import Grid, Marginal
-from binreps.fits.point.mode import Objective, climb, scan
+from binreps.fits.point.climb import climb, scan
+from binreps.fits.point.objective import Objective
 from binreps.model import Float, Prior
 
 CUT = 30.0

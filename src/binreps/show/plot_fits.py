@@ -55,9 +55,7 @@ _MOST_POPULATIONS = 480
 # ------------------------------------------------------------------------------------------------ rates
 
 
-def plot_rates(
-    fit: BayesFit, others: Mapping[str, Fit] | None = None, *, level: float = 0.9
-) -> alt.HConcatChart:
+def rates(fit: BayesFit, others: Mapping[str, Fit] | None = None, *, level: float = 0.9) -> alt.HConcatChart:
     """Prior and posterior densities of the three rates, with the estimates of other methods marked.
 
     The shaded part is the equal-tailed credible interval, the upright line the posterior mean. Each axis
@@ -81,7 +79,7 @@ def plot_rates(
     >>> from binreps.fits.bayes import fit_bayes
     >>> from binreps.fits.point.simple import fit_average
     >>> counts = CountTable([3, 3, 3, 3], [0, 1, 2, 3], weight=[60, 9, 6, 25])
-    >>> chart = plot_rates(fit_bayes(counts), {"average": fit_average(counts)})
+    >>> chart = rates(fit_bayes(counts), {"average": fit_average(counts)})
     >>> len(chart.hconcat)
     3
     """
@@ -206,7 +204,7 @@ def _top(fit: BayesFit, name: str, posterior: Float, prior: Float, x: Float) -> 
 # ----------------------------------------------------------------------------------------------- scores
 
 
-def plot_scores(
+def scores(
     fits: Mapping[str, Fit],
     *,
     replicates: Iterable[int] | None = None,
@@ -235,7 +233,7 @@ def plot_scores(
     >>> from binreps.counts import CountTable
     >>> from binreps.fits.bayes import fit_bayes
     >>> counts = CountTable([3, 3, 5, 5], [0, 3, 1, 5], weight=[60, 25, 9, 6])
-    >>> len(plot_scores({"Bayes": fit_bayes(counts)}).concat)
+    >>> len(scores({"Bayes": fit_bayes(counts)}).concat)
     2
     """
     import altair as alt
@@ -330,7 +328,7 @@ def _intervals(s: Any, interval: tuple[Any, Any], colour: str) -> Any:
 # ----------------------------------------------------------------------------------------------- counts
 
 
-def plot_counts(table: Table) -> alt.ConcatChart:
+def counts(table: Table) -> alt.ConcatChart:
     """Posterior-predictive check: individuals observed in each cell, and how many the fit expects there.
 
     Parameters
@@ -349,7 +347,7 @@ def plot_counts(table: Table) -> alt.ConcatChart:
     >>> from binreps.decide.predictive import predictive_counts
     >>> from binreps.fits.bayes import fit_bayes
     >>> fit = fit_bayes(CountTable([2, 2, 2], [0, 1, 2], weight=[50, 10, 40]))
-    >>> len(plot_counts(predictive_counts(fit, rng=1)).concat)
+    >>> len(counts(predictive_counts(fit, rng=1)).concat)
     1
     """
     import altair as alt
@@ -397,7 +395,7 @@ def _count_panel(n: int, rows: Sequence[Mapping[str, Any]], *, first: bool) -> a
 # ------------------------------------------------------------------------------------------ populations
 
 
-def plot_populations(fit: PopulationsFit, *, level: float = 0.9) -> alt.VConcatChart:
+def populations(fit: PopulationsFit, *, level: float = 0.9) -> alt.VConcatChart:
     """The prevalence of each population with its interval, and the error rates that all share.
 
     More than 60 populations are sorted by prevalence and not named; of more than 480 an even choice is drawn.
@@ -418,7 +416,7 @@ def plot_populations(fit: PopulationsFit, *, level: float = 0.9) -> alt.VConcatC
     >>> from binreps.fits.populations import fit_populations
     >>> clinic = CountTable([2, 2, 2], [0, 1, 2], weight=[120, 60, 220])
     >>> survey = CountTable([2, 2, 2], [0, 1, 2], weight=[500, 80, 20])
-    >>> len(plot_populations(fit_populations({"clinic": clinic, "survey": survey})).vconcat)
+    >>> len(populations(fit_populations({"clinic": clinic, "survey": survey})).vconcat)
     2
     """
     import altair as alt
@@ -468,7 +466,7 @@ def _interval_rows(
 # ------------------------------------------------------------------------------------------------- bias
 
 
-def plot_bias(table: Table, median_more_biased: tuple[float, float] | None = None) -> alt.LayerChart:
+def bias(table: Table, median_more_biased: tuple[float, float] | None = None) -> alt.LayerChart:
     """Bias of the prevalence estimated by the average and by the median, against the prevalence.
 
     Parameters
@@ -484,8 +482,8 @@ def plot_bias(table: Table, median_more_biased: tuple[float, float] | None = Non
 
     Examples
     --------
-    >>> bias = Table({"prevalence": [0.0, 1.0], "average": [0.1, -0.2], "median": [0.03, -0.1]})
-    >>> len(plot_bias(bias, (0.3, 0.41)).layer)
+    >>> table = Table({"prevalence": [0.0, 1.0], "average": [0.1, -0.2], "median": [0.03, -0.1]})
+    >>> len(bias(table, (0.3, 0.41)).layer)
     3
     """
     import altair as alt

@@ -42,7 +42,7 @@ _MOST_STEPS = 1200  # of individuals: about two for each pixel
 # ---------------------------------------------------------------------------------------- decision table
 
 
-def plot_decisions(table: Table) -> alt.LayerChart:
+def decisions(table: Table) -> alt.LayerChart:
     """The decision table as a lattice: replicates across, positives upwards, coloured by the answer.
 
     Up to 20 replicates each probability is written in its cell; beyond, neighbours with one answer are one
@@ -63,7 +63,7 @@ def plot_decisions(table: Table) -> alt.LayerChart:
     >>> from binreps.decide.loss import decision_table
     >>> from binreps.fits.point.simple import fit_average
     >>> fit = fit_average(CountTable([2, 2, 4], [0, 1, 4]))
-    >>> chart = plot_decisions(decision_table(fit, Loss(), replicates=6))
+    >>> chart = decisions(decision_table(fit, Loss(), replicates=6))
     """
     needed(table, "n", "s", "probability", "decision")
     drawn = _cells(table) if max(table["n"]) <= _MOST_LABELLED else _blocks(table)
@@ -144,7 +144,7 @@ def _runs(table: Table) -> Iterator[tuple[int, int, int, str | None]]:
         yield n, positives[0], positives[-1], decision
 
 
-def plot_stopping(stopping: StoppingTable, *, least: float = 1e-4) -> alt.LayerChart:
+def stopping(stopping: StoppingTable, *, least: float = 1e-4) -> alt.LayerChart:
     """The best rule for one individual as a lattice: measure again, or answer; probabilities in the cells.
 
     Parameters
@@ -164,9 +164,9 @@ def plot_stopping(stopping: StoppingTable, *, least: float = 1e-4) -> alt.LayerC
     >>> from binreps.decide.stopping import stopping_table
     >>> from binreps.fits.bayes import fit_bayes
     >>> fit = fit_bayes(CountTable([3, 3, 3], [0, 1, 3], [60, 9, 31]))
-    >>> chart = plot_stopping(stopping_table(fit, Loss(), cost_per_replicate=0.01, max_replicates=6))
+    >>> chart = stopping(stopping_table(fit, Loss(), cost_per_replicate=0.01, max_replicates=6))
     """
-    rows = [row for row in stopping.table if row["reached"] >= least]
+    rows = [row for row in stopping.table() if row["reached"] >= least]
     columns = {name: [row[name] for row in rows] for name in ("n", "s", "probability")}
     table = Table({**columns, "decision": [row["action"] for row in rows]})
     drawn = _cells(table) if max(table["n"]) <= _MOST_LABELLED else _blocks(table)
@@ -176,7 +176,7 @@ def plot_stopping(stopping: StoppingTable, *, least: float = 1e-4) -> alt.LayerC
 # ------------------------------------------------------------------------------------------- individuals
 
 
-def plot_individuals(table: Table, thresholds: tuple[float, float] | None = None) -> alt.LayerChart:
+def individuals(table: Table, thresholds: tuple[float, float] | None = None) -> alt.LayerChart:
     """Individuals sorted by score, with intervals, coloured by the answer; the inconclusive band is shaded.
 
     Individuals with one result are one step, as wide as they are many: 10⁶ of them take no more room than 50.
@@ -197,7 +197,7 @@ def plot_individuals(table: Table, thresholds: tuple[float, float] | None = None
     Examples
     --------
     >>> table = Table({"score": [0.1, 0.9], "decision": ["negative", "positive"], "weight": [70, 30]})
-    >>> chart = plot_individuals(table, (0.2, 0.8))
+    >>> chart = individuals(table, (0.2, 0.8))
     """
     import altair as alt
 
@@ -297,7 +297,7 @@ def _truth_strip(cells: Sequence[dict[str, Any]], axes: dict[str, Any]) -> list[
 # ------------------------------------------------------------------------------------------------- costs
 
 
-def plot_risks(loss: Loss) -> alt.LayerChart:
+def risks(loss: Loss) -> alt.LayerChart:
     """Expected cost of each answer against the probability of being positive, with the thresholds.
 
     With ϑ = P(T = 1): cϑ for negative, a + (d−a)ϑ for inconclusive, b(1−ϑ) for positive. The cheapest answer
@@ -314,7 +314,7 @@ def plot_risks(loss: Loss) -> alt.LayerChart:
 
     Examples
     --------
-    >>> chart = plot_risks(Loss(inconclusive=0.2))
+    >>> chart = risks(Loss(inconclusive=0.2))
     """
     import altair as alt
 
@@ -358,7 +358,7 @@ def _segments(loss: Loss, words: Sequence[str], parts: Sequence[tuple[float, flo
     return inline(decision=decision, x=x, y=y)
 
 
-def plot_risk_by_cost(table: Table) -> alt.LayerChart:
+def risk_by_cost(table: Table) -> alt.LayerChart:
     """Empirical risk of each method against the cost of an inconclusive answer.
 
     Parameters
@@ -374,7 +374,7 @@ def plot_risk_by_cost(table: Table) -> alt.LayerChart:
     Examples
     --------
     >>> table = Table({"method": ["average"] * 2, "inconclusive": [0.1, 0.5], "risk": [0.05, 0.2]})
-    >>> chart = plot_risk_by_cost(table)
+    >>> chart = risk_by_cost(table)
     """
     import altair as alt
 

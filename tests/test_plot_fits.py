@@ -16,23 +16,17 @@ from binreps.fits.point.mode import fit_map
 from binreps.fits.point.simple import fit_average, fit_median
 from binreps.fits.populations import fit_populations
 from binreps.model import NAMES, Prior, Rates
-from binreps.show.plots import (
-    plot_bias,
-    plot_counts,
-    plot_populations,
-    plot_rates,
-    plot_scores,
-    prior_density,
-)
+from binreps.show import plot
+from binreps.show.plot_fits import prior_density
 from binreps.study import theory
-from binreps.study.datasets import load_screening_counts
 from binreps.study.simulate import simulate_counts
 from binreps.table import Table
+from screening import screening_counts
 
 
 @pytest.fixture(scope="module")
 def fit() -> BayesFit:
-    return fit_bayes(load_screening_counts())
+    return fit_bayes(screening_counts())
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +49,7 @@ def test_the_prior_density_is_a_truncated_beta(shapes: tuple[float, float]) -> N
 
 
 def test_rates_are_drawn_as_the_fit_has_them(fit: BayesFit, others: dict[str, Any]) -> None:
-    chart = plot_rates(fit, others, level=0.8)
+    chart = plot.rates(fit, others, level=0.8)
     lower, upper = fit.interval(0.8)
     panels = drawing.specification(chart)["hconcat"]
     for panel, name in zip(chart.hconcat, NAMES, strict=True):
@@ -92,7 +86,7 @@ def test_rates_are_drawn_as_the_fit_has_them(fit: BayesFit, others: dict[str, An
 )
 def test_a_pole_or_a_spike_does_not_squash_the_picture(counts: CountTable) -> None:
     fit = fit_bayes(counts)
-    for panel, name in zip(drawing.specification(plot_rates(fit))["hconcat"], NAMES, strict=True):
+    for panel, name in zip(drawing.specification(plot.rates(fit))["hconcat"], NAMES, strict=True):
         left, right = panel["layer"][0]["encoding"]["x"]["scale"]["domain"]
         bottom, top = panel["layer"][0]["encoding"]["y"]["scale"]["domain"]
         marginal = fit.marginal(name)
@@ -105,7 +99,7 @@ def test_a_pole_or_a_spike_does_not_squash_the_picture(counts: CountTable) -> No
 def test_an_undefined_estimate_is_left_out() -> None:
     counts = CountTable([3], [0], weight=[9])
     average = fit_average(counts)
-    stars = drawing.rows_with(plot_rates(fit_bayes(counts), {"average": average}), "method")
+    stars = drawing.rows_with(plot.rates(fit_bayes(counts), {"average": average}), "method")
     assert [len(rows) for rows in stars] == [1, 1]  # the false-negative rate has none
 
 
@@ -114,7 +108,7 @@ def test_an_undefined_estimate_is_left_out() -> None:
 
 def test_scores_are_those_of_the_fits(fit: BayesFit, others: dict[str, Any]) -> None:
     fits = {"Bayes": fit, **others}
-    chart = plot_scores(fits, replicates=[0, 3, 5], level=0.8, thresholds=(0.2, 0.8))
+    chart = plot.scores(fits, replicates=[0, 3, 5], level=0.8, thresholds=(0.2, 0.8))
     assert len(chart.concat) == 2
     for panel, n in zip(chart.concat, (3, 5), strict=True):
         shaded, intervals, lines, _ = (layer.data.to_dict()["values"] for layer in panel.layer)
@@ -130,7 +124,7 @@ def test_scores_are_those_of_the_fits(fit: BayesFit, others: dict[str, Any]) -> 
 
 def test_the_panels_span_the_replicates_of_the_data() -> None:
     counts = CountTable(range(200), [n // 2 for n in range(200)])
-    chart = plot_scores({"average": fit_average(counts)})
+    chart = plot.scores({"average": fit_average(counts)})
     titles = [panel["title"]["text"] for panel in drawing.specification(chart)["concat"]]
     assert len(titles) == 6
     assert (titles[0], titles[-1]) == ("1 replicate", "199 replicates")
@@ -139,9 +133,9 @@ def test_the_panels_span_the_replicates_of_the_data() -> None:
 
 def test_scores_refuse_nothing_to_draw(fit: BayesFit) -> None:
     with pytest.raises(OptionError, match="at least one fit"):
-        plot_scores({})
+        plot.scores({})
     with pytest.raises(OptionError, match="replicates"):
-        plot_scores({"Bayes": fit}, replicates=[0])
+        plot.scores({"Bayes": fit}, replicates=[0])
 
 
 # counts, populations, bias ------------------------------------------------------------------------
@@ -149,7 +143,7 @@ def test_scores_refuse_nothing_to_draw(fit: BayesFit) -> None:
 
 def test_counts_are_those_of_the_table(fit: BayesFit) -> None:
     table = predictive_counts(fit, rng=1, size=200)
-    rows = [row for panel in drawing.rows_with(plot_counts(table), "observed") for row in panel]
+    rows = [row for panel in drawing.rows_with(plot.counts(table), "observed") for row in panel]
     for name in ("observed", "mean", "lower", "upper"):
         np.testing.assert_allclose([row[name] for row in rows], table[name], rtol=1e-5)
     np.testing.assert_allclose([row["x"] + 0.5 for row in rows], table["s"])
@@ -157,16 +151,16 @@ def test_counts_are_those_of_the_table(fit: BayesFit) -> None:
 
 def test_a_table_without_its_columns_is_refused() -> None:
     with pytest.raises(OptionError, match="none named s_end, observed"):
-        plot_counts(Table({"n": [1], "s": [0], "mean": [1.0], "lower": [1.0], "upper": [1.0]}))
+        plot.counts(Table({"n": [1], "s": [0], "mean": [1.0], "lower": [1.0], "upper": [1.0]}))
     with pytest.raises(OptionError, match="at least one row"):
-        plot_bias(Table({"prevalence": [], "average": [], "median": []}))
+        plot.bias(Table({"prevalence": [], "average": [], "median": []}))
 
 
 def test_populations_keep_their_names_and_order() -> None:
     names = [*drawing.HOSTILE, 1, "1"]  # names that print alike stay apart
     tables = {name: CountTable([3, 3], [0, 3], weight=[40 + k, 9]) for k, name in enumerate(names)}
     fit = fit_populations(tables)
-    chart = plot_populations(fit, level=0.8)
+    chart = plot.populations(fit, level=0.8)
     prevalences, errors = (rows for rows in drawing.rows_with(chart, "middle"))
     lower, upper = fit.interval(0.8)
     assert [row["name"] for row in prevalences] == [str(name) for name in names]
@@ -191,7 +185,7 @@ def test_many_populations_are_sorted_and_thinned() -> None:
         def interval(self, _: float) -> tuple[Rates, Rates]:
             return rates, rates
 
-    rows = drawing.rows_with(plot_populations(Many()), "middle")[0]  # type: ignore[arg-type]
+    rows = drawing.rows_with(plot.populations(Many()), "middle")[0]  # type: ignore[arg-type]
     middles = [row["middle"] for row in rows]
     assert len(middles) == 480
     assert middles == sorted(middles)
@@ -209,7 +203,7 @@ def bias_table(n: list[int], p: float, q: float) -> Table:
 def test_bias_is_drawn_with_the_interval() -> None:
     table = bias_table([3, 5], 0.1, 0.2)
     low, high = theory.median_more_biased([3, 5], 0.1, 0.2)
-    chart = plot_bias(table, (low, high))
+    chart = plot.bias(table, (low, high))
     lines = drawing.rows_with(chart, "method")[0]
     np.testing.assert_allclose(
         [row["y"] for row in lines], [*table["average"], *table["median"]], rtol=1e-5, atol=1e-9
@@ -220,25 +214,26 @@ def test_bias_is_drawn_with_the_interval() -> None:
 
 @pytest.mark.parametrize(("n", "p", "q"), [([3, 5], 0.1, 0.1), ([1, 2], 0.1, 0.2)])
 def test_an_empty_or_undefined_interval_shades_nothing(n: list[int], p: float, q: float) -> None:
-    chart = plot_bias(bias_table(n, p, q), theory.median_more_biased(n, p, q))
+    chart = plot.bias(bias_table(n, p, q), theory.median_more_biased(n, p, q))
     assert drawing.rows_with(chart, "x2") == []
 
 
 # all ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_names_are_data_and_every_figure_can_be_drawn(
     fit: BayesFit, capfd: pytest.CaptureFixture[str]
 ) -> None:
     average = fit_average(fit.counts)
     named = dict.fromkeys(drawing.HOSTILE, average)
-    for chart in (plot_rates(fit, named), plot_scores({**named, "Bayes": fit}, replicates=[2, 3])):
+    for chart in (plot.rates(fit, named), plot.scores({**named, "Bayes": fit}, replicates=[2, 3])):
         seen = {row["method"] for rows in drawing.rows_with(chart, "method") for row in rows}
         assert seen >= set(drawing.HOSTILE)
         svg = drawing.drawn(chart, capfd)
         for name in drawing.HOSTILE:
             assert not name or f">{escape(name, quote=False)}<" in svg
     populations = fit_populations(dict.fromkeys(drawing.HOSTILE[:3], fit.counts))
-    assert ">x[0]<" in drawing.drawn(plot_populations(populations), capfd)
-    drawing.drawn(plot_counts(predictive_counts(fit, rng=1, size=50)), capfd)
-    drawing.drawn(plot_bias(bias_table([3, 5], 0.1, 0.2), (0.3, 0.4)), capfd)
+    assert ">x[0]<" in drawing.drawn(plot.populations(populations), capfd)
+    drawing.drawn(plot.counts(predictive_counts(fit, rng=1, size=50)), capfd)
+    drawing.drawn(plot.bias(bias_table([3, 5], 0.1, 0.2), (0.3, 0.4)), capfd)

@@ -14,13 +14,7 @@ from binreps.decide.stopping import stopping_table
 from binreps.errors import DataError, OptionError
 from binreps.fits.bayes import fit_bayes
 from binreps.fits.point.simple import PointFit, fit_average
-from binreps.show.decision_plots import (
-    plot_decisions,
-    plot_individuals,
-    plot_risk_by_cost,
-    plot_risks,
-    plot_stopping,
-)
+from binreps.show import plot
 from binreps.show.theme import DECISION_COLOURS
 from binreps.table import Table
 
@@ -37,7 +31,7 @@ def fit() -> PointFit:
 
 def test_every_cell_has_its_answer_and_probability(fit: PointFit) -> None:
     table = decision_table(fit, LOSS, replicates=6)
-    cells = drawing.rows_with(plot_decisions(table), "label")[0]
+    cells = drawing.rows_with(plot.decisions(table), "label")[0]
     assert [(cell["n"], cell["s"], cell["decision"]) for cell in cells] == list(
         zip(table["n"], table["s"], table["decision"], strict=True)
     )
@@ -52,7 +46,7 @@ def test_every_cell_has_its_answer_and_probability(fit: PointFit) -> None:
 @pytest.mark.parametrize("replicates", [21, 100, [2, 10, 50, 200], range(1, 400)])
 def test_large_tables_are_blocks_that_cover_every_result(fit: PointFit, replicates: Any) -> None:
     table = decision_table(fit, LOSS, replicates=replicates)
-    chart = plot_decisions(table)
+    chart = plot.decisions(table)
     assert drawing.rows_with(chart, "label") == []
     answers = {(n, s): word for n, s, word in zip(table["n"], table["s"], table["decision"], strict=True)}
     blocks = drawing.rows_with(chart, "y2")[0]
@@ -69,7 +63,7 @@ def test_large_tables_are_blocks_that_cover_every_result(fit: PointFit, replicat
 
 
 def test_colours_go_to_their_answers(fit: PointFit) -> None:
-    spec = drawing.specification(plot_decisions(decision_table(fit, LOSS, replicates=4)))
+    spec = drawing.specification(plot.decisions(decision_table(fit, LOSS, replicates=4)))
     scale = spec["layer"][0]["encoding"]["color"]["scale"]
     assert dict(zip(scale["domain"], scale["range"], strict=True)) == dict(DECISION_COLOURS)
 
@@ -78,7 +72,7 @@ def test_a_null_probability_is_a_dash() -> None:
     table = Table(
         {"n": [1, 1], "s": [0, 1], "probability": [0.5, float("nan")], "decision": ["inconclusive", None]}
     )
-    assert [cell["label"] for cell in drawing.rows_with(plot_decisions(table), "label")[0]] == ["50%", "–"]
+    assert [cell["label"] for cell in drawing.rows_with(plot.decisions(table), "label")[0]] == ["50%", "–"]
 
 
 # individuals --------------------------------------------------------------------------------------
@@ -98,7 +92,7 @@ def individuals(weight: list[int], truth: list[int | None] | None = None) -> Tab
 
 @pytest.mark.parametrize("scale", [1, 10**6])
 def test_individuals_are_sorted_steps_as_wide_as_they_are_many(scale: int) -> None:
-    chart = plot_individuals(individuals([3 * scale, 5 * scale, 2 * scale]), LOSS.thresholds)
+    chart = plot.individuals(individuals([3 * scale, 5 * scale, 2 * scale]), LOSS.thresholds)
     steps = drawing.rows_with(chart, "score")[0]
     assert [(row["x"], row["x2"]) for row in steps] == [
         (0, 5 * scale),
@@ -114,7 +108,7 @@ def test_individuals_are_sorted_steps_as_wide_as_they_are_many(scale: int) -> No
 
 def test_the_truth_is_a_strip_in_the_same_order() -> None:
     table = individuals([3, 5, 2], [1, None, 0])
-    strip = next(rows for rows in drawing.rows_with(plot_individuals(table), "x2") if "score" not in rows[0])
+    strip = next(rows for rows in drawing.rows_with(plot.individuals(table), "x2") if "score" not in rows[0])
     assert [(row["x"], row["x2"], row["decision"]) for row in strip] == [
         (0, 5, None),
         (5, 7, "negative"),
@@ -122,11 +116,12 @@ def test_the_truth_is_a_strip_in_the_same_order() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_very_many_cells_are_merged_without_losing_anyone() -> None:
     rng = np.random.default_rng(1)
     scores, weight = rng.random(20_000), rng.integers(1, 50, 20_000)
     table = Table({"score": scores, "weight": weight, "decision": decision_words(LOSS.classify(scores))})
-    steps = drawing.rows_with(plot_individuals(table, LOSS.thresholds), "score")[0]
+    steps = drawing.rows_with(plot.individuals(table, LOSS.thresholds), "score")[0]
     assert len(steps) < 1300
     widths = np.array([row["x2"] - row["x"] for row in steps])
     assert widths.sum() == weight.sum()
@@ -141,9 +136,9 @@ def test_very_many_cells_are_merged_without_losing_anyone() -> None:
 
 def test_rows_without_a_score_are_left_out() -> None:
     table = Table({"score": [None, float("nan"), 0.3], "decision": [None, None, "inconclusive"]})
-    assert [row["score"] for row in drawing.rows_with(plot_individuals(table), "score")[0]] == [0.3]
+    assert [row["score"] for row in drawing.rows_with(plot.individuals(table), "score")[0]] == [0.3]
     with pytest.raises(DataError, match="at least one score"):
-        plot_individuals(Table({"score": [None], "decision": [None]}))
+        plot.individuals(Table({"score": [None], "decision": [None]}))
 
 
 # costs --------------------------------------------------------------------------------------------
@@ -152,7 +147,7 @@ def test_rows_without_a_score_are_left_out() -> None:
 @pytest.mark.parametrize("loss", [LOSS, Loss(1, 9, (0.5, 1)), Loss(3, 2, 0.4)])
 def test_the_thick_line_is_the_least_cost(loss: Loss) -> None:
     assert loss.allows_inconclusive
-    chart = plot_risks(loss)
+    chart = plot.risks(loss)
     lower, upper = loss.thresholds
     marks, whole, best = [layer.data.to_dict()["values"] for layer in chart.layer[1:]]
     np.testing.assert_allclose([row["x"] for row in marks], [lower, upper], rtol=1e-5)
@@ -170,17 +165,17 @@ def test_the_thick_line_is_the_least_cost(loss: Loss) -> None:
 
 
 def test_a_loss_for_which_inconclusive_never_pays_has_one_threshold() -> None:
-    marks, whole, best = [layer.data.to_dict()["values"] for layer in plot_risks(Loss(1, 3, 2)).layer[1:]]
+    marks, whole, best = [layer.data.to_dict()["values"] for layer in plot.risks(Loss(1, 3, 2)).layer[1:]]
     assert [row["x"] for row in marks] == [0.25]
     assert {row["decision"] for row in best} == {"negative", "positive"}
     assert {row["decision"] for row in whole} == {"negative", "inconclusive", "positive"}
     with pytest.raises(OptionError, match="costs > 0"):
-        plot_risks(Loss(1, 1, 0))
+        plot.risks(Loss(1, 1, 0))
 
 
 def test_risk_by_cost_keeps_the_rows_and_their_order() -> None:
     table = risk_by_cost({"b": [0.2, 0.7], "a": [0.0, 0.4]}, [0, 1])
-    rows = drawing.rows_with(plot_risk_by_cost(table), "method")[0]
+    rows = drawing.rows_with(plot.risk_by_cost(table), "method")[0]
     assert [row["order"] for row in rows] == list(range(len(table)))
     np.testing.assert_allclose([row["y"] for row in rows], table["risk"], rtol=1e-5)
     np.testing.assert_allclose([row["x"] for row in rows], table["inconclusive"], rtol=1e-5)
@@ -189,26 +184,27 @@ def test_risk_by_cost_keeps_the_rows_and_their_order() -> None:
 # all ----------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_names_are_data_and_every_figure_can_be_drawn(
     fit: PointFit, capfd: pytest.CaptureFixture[str]
 ) -> None:
     table = risk_by_cost({name: [0.2, 0.7] for name in drawing.HOSTILE}, [0, 1])
-    svg = drawing.drawn(plot_risk_by_cost(table), capfd)
+    svg = drawing.drawn(plot.risk_by_cost(table), capfd)
     for name in drawing.HOSTILE:
         assert not name or f">{escape(name, quote=False)}<" in svg
     for replicates in (1, 6, 20, 60):
-        svg = drawing.drawn(plot_decisions(decision_table(fit, LOSS, replicates=replicates)), capfd)
+        svg = drawing.drawn(plot.decisions(decision_table(fit, LOSS, replicates=replicates)), capfd)
         assert all(word in svg for word in ("Replicates", "Positives", "negative"))
     for loss in (LOSS, Loss(1, 3, 2)):
-        assert "Probability of being positive" in drawing.drawn(plot_risks(loss), capfd)
-    drawing.drawn(plot_individuals(individuals([3, 5, 2], [1, None, 0]), LOSS.thresholds), capfd)
-    drawing.drawn(plot_individuals(individuals([3, 5, 2])), capfd)
+        assert "Probability of being positive" in drawing.drawn(plot.risks(loss), capfd)
+    drawing.drawn(plot.individuals(individuals([3, 5, 2], [1, None, 0]), LOSS.thresholds), capfd)
+    drawing.drawn(plot.individuals(individuals([3, 5, 2])), capfd)
 
 
 def test_the_stopping_rule_is_drawn_as_it_is() -> None:
     fit = fit_bayes(CountTable([3, 3, 3], [0, 1, 3], [60, 9, 31]))
     rule = stopping_table(fit, Loss(), cost_per_replicate=0.01, max_replicates=6)
-    values = {(v["n"], v["s"]): v["decision"] for v in drawing.rows_with(plot_stopping(rule), "label")[0]}
-    rows = [row for row in rule.table if row["reached"] >= 1e-4]
+    values = {(v["n"], v["s"]): v["decision"] for v in drawing.rows_with(plot.stopping(rule), "label")[0]}
+    rows = [row for row in rule.table() if row["reached"] >= 1e-4]
     assert values == {(row["n"], row["s"]): row["action"] for row in rows}
     assert "measure" in values.values()

@@ -1,0 +1,22 @@
+"""Every figure, by what it shows: `plot.rates(fit)`, `plot.decisions(table)`; `plot.save` writes a file.
+
+Each function draws what was computed before, as an Altair chart; nothing is computed here.
+"""
+
+from binreps.show.plot_decisions import decisions, individuals, risk_by_cost, risks, stopping
+from binreps.show.plot_fits import bias, counts, populations, rates, scores
+from binreps.show.theme import save
+
+__all__ = [
+    "bias",
+    "counts",
+    "decisions",
+    "individuals",
+    "populations",
+    "rates",
+    "risk_by_cost",
+    "risks",
+    "save",
+    "scores",
+    "stopping",
+]
