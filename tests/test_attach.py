@@ -23,7 +23,7 @@ from binreps.fits.point.simple import fit_average
 from binreps.fits.populations import PopulationsFit, fit_populations
 from binreps.model import Rates, likelihood_score
 from binreps.tables.join import attach
-from binreps.tables.tally import count_table
+from binreps.tables.opened import count_table
 from engines import EAGER, ENGINES, by_key, rows_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:The 'future.infer_string' option:DeprecationWarning")
@@ -287,10 +287,10 @@ def test_individuals_that_the_fit_has_not_seen_are_mentioned() -> None:
     attach(more, fit, loss=LOSS, n="n", s="s", new=True)
 
 
-def test_rows_without_an_individual_are_mentioned_and_a_rater_is_not_again() -> None:
+def test_rows_without_an_individual_are_mentioned_and_a_source_is_not_again() -> None:
     table = pa.table({"who": ["a", None], "test": [1, 0], "reader": [1, 2]})
     with pytest.warns(BinrepsWarning, match="1 row without an individual in column 'who' dropped") as caught:
-        attach(table, FIT, loss=LOSS, individual="who", result="test", rater="reader")
+        attach(table, FIT, loss=LOSS, individual="who", result="test", source="reader")
     assert [warning.filename for warning in caught] == [__file__]
 
 
@@ -331,7 +331,7 @@ def populations() -> PopulationsFit:
 )
 def test_each_population_has_its_own_scores(engine: Any, populations: PopulationsFit) -> None:
     columns = {"individual": "who", "result": "test", "new": True, "population": "site"}
-    with pytest.warns(BinrepsWarning, match="1 row without an individual in column 'site' and 'who' dropped"):
+    with pytest.warns(BinrepsWarning, match="1 row without a group in column 'site' dropped"):
         answers = attach(engine(POPULATIONS), populations, loss=Loss(), **columns)
     rows = sorted(nw.from_native(answers).lazy().collect(backend="pyarrow").rows())
     assert [row[:4] for row in rows] == [("a", 1, 2, 2), ("b", 1, 2, 1), ("b", 2, 1, 0)]

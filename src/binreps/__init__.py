@@ -27,6 +27,7 @@ _HOMES = {
     "MapFit": "binreps.fits.point.mode",
     "McmcFit": "binreps.fits.mcmc",
     "NextReplicates": "binreps.decide.stopping",
+    "Note": "binreps.notes",
     "OptionError": "binreps.errors",
     "OverdispersedFit": "binreps.fits.overdispersed",
     "Plan": "binreps.decide.plan",
@@ -37,24 +38,23 @@ _HOMES = {
     "Simulation": "binreps.study.simulate",
     "StoppingTable": "binreps.decide.stopping",
     "Table": "binreps.table",
-    "analyse": "binreps.run.analysis",
-    "analyse_file": "binreps.run.analysis",
+    "analyse": "binreps.run.front",
     "attach": "binreps.tables.join",
-    "attach_next": "binreps.tables.join",
     "average_score": "binreps.fits.point.simple",
     "calibration_curve": "binreps.decide.evaluate",
     "calibration_error": "binreps.decide.evaluate",
     "check": "binreps.decide.checks.run",
     "classify": "binreps.decide.loss",
     "correct_prevalence": "binreps.fits.point.simple",
-    "count_table": "binreps.tables.tally",
-    "count_tables": "binreps.tables.groups",
+    "count_table": "binreps.tables.opened",
+    "count_tables": "binreps.tables.opened",
     "cross_validate": "binreps.decide.evaluate",
     "decision_table": "binreps.decide.loss",
     "decision_words": "binreps.decide.loss",
     "elicit": "binreps.decide",
     "evaluate": "binreps.decide.evaluate",
     "explain": "binreps.show.wording",
+    "fit": "binreps.run.front",
     "fit_average": "binreps.fits.point.simple",
     "fit_bayes": "binreps.fits.bayes",
     "fit_by": "binreps.run.by",
@@ -86,8 +86,6 @@ _HOMES = {
     "plot_scores": "binreps.show.plots",
     "plot_stopping": "binreps.show.decision_plots",
     "predictive_counts": "binreps.decide.predictive",
-    "read_counts": "binreps.tables.files",
-    "report": "binreps.show.report",
     "risk_by_cost": "binreps.decide.indecision",
     "save_chart": "binreps.show.theme",
     "save_fit": "binreps.run.save",
@@ -99,7 +97,6 @@ _HOMES = {
     "theory": "binreps.study",
     "to_arviz": "binreps.run.interop",
     "to_pymc": "binreps.fits.mcmc",
-    "write_folder": "binreps.show.folder",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])
@@ -140,8 +137,10 @@ if TYPE_CHECKING:
     )
     from binreps.fits.populations import PopulationsFit, fit_populations
     from binreps.model import Prior, Rates, likelihood_score, log_likelihood
-    from binreps.run.analysis import Analysis, Settings, analyse, analyse_file
+    from binreps.notes import Note
+    from binreps.run.analysis import Analysis, Settings
     from binreps.run.by import fit_by
+    from binreps.run.front import analyse, fit
     from binreps.run.interop import to_arviz
     from binreps.run.save import load_fit, save_fit
     from binreps.show.decision_plots import (
@@ -151,9 +150,7 @@ if TYPE_CHECKING:
         plot_risks,
         plot_stopping,
     )
-    from binreps.show.folder import write_folder
     from binreps.show.plots import plot_bias, plot_counts, plot_populations, plot_rates, plot_scores
-    from binreps.show.report import report
     from binreps.show.theme import save_chart
     from binreps.show.wording import explain
     from binreps.study import theory
@@ -161,10 +158,8 @@ if TYPE_CHECKING:
     from binreps.study.mammography import Mammography, simulate_mammography
     from binreps.study.simulate import Simulation, simulate, simulate_counts
     from binreps.table import Table
-    from binreps.tables.files import read_counts
-    from binreps.tables.groups import count_tables
-    from binreps.tables.join import attach, attach_next, score_file
-    from binreps.tables.tally import count_table
+    from binreps.tables.join import attach, score_file
+    from binreps.tables.opened import count_table, count_tables
 else:
 
     def __getattr__(name: str) -> Any:
