@@ -372,9 +372,9 @@ def _sheet_rows(file: Path) -> Iterator[tuple[str | None, ...]]:
     except ImportError:
         raise DataError(f"{file} needs openpyxl (pip install 'binreps[excel]'); or {_EXPORT}") from None
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module="openpyxl")  # about styles, which are not read
-            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+        # it warns about styles, which are not read; a filter that stays is safe where other threads read too
+        warnings.filterwarnings("ignore", module="openpyxl")
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
     except Exception as error:
         raise DataError(_no_workbook(file, error)) from None
     try:
