@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -43,12 +42,27 @@ def score(n: Any, s: Any) -> Any:
     return np.where(np.asarray(n) == 0, np.nan, likelihood_score(n, s, RATES))
 
 
-FIT: Any = SimpleNamespace(counts=EVERYONE, score=score, predict=lambda n, s: likelihood_score(n, s, RATES))
-POSTERIOR: Any = SimpleNamespace(
-    **vars(FIT),
-    score_interval=lambda n, s, level: (score(n, s) * (1 - level), score(n, s)),
-    predict_interval=lambda n, s, level: (0 * n + level, 0 * s + 1.0),
-)
+class Answering:
+    """All that a join asks of a fit."""
+
+    counts = EVERYONE
+
+    def __init__(self, *, interval: bool) -> None:
+        self.interval = interval
+
+    @property
+    def parts(self) -> dict[None, Answering]:
+        return {None: self}
+
+    def answers(self, n: Any, s: Any, *, new: bool, level: float) -> dict[str, Any]:
+        values = likelihood_score(n, s, RATES) if new else score(n, s)
+        if not self.interval:
+            return {"score": values, "lower": values + np.nan, "upper": values + np.nan}
+        lower, upper = (0 * n + level, 0 * s + 1.0) if new else (values * (1 - level), values)
+        return {"score": values, "lower": lower, "upper": upper}
+
+
+FIT, POSTERIOR = Answering(interval=False), Answering(interval=True)
 
 
 def expected(n: int, s: int, *, new: bool = False) -> dict[str, Any]:
@@ -269,7 +283,8 @@ def test_a_real_posterior_end_to_end() -> None:
     n, s = [3, 4, 1], [2, 1, 1]
     assert (answer["n"], answer["s"]) == (n, s)
     np.testing.assert_allclose(answer["score"], fit.score(n, s), rtol=1e-12)
-    np.testing.assert_allclose([answer["lower"], answer["upper"]], fit.score_interval(n, s, 0.8), rtol=1e-12)
+    interval = fit.score_interval(n, s, level=0.8)
+    np.testing.assert_allclose([answer["lower"], answer["upper"]], interval, rtol=1e-12)
     assert answer["decision"] == decision_words(LOSS.classify(fit.score(n, s)))
     predicted = attach(table, fit, loss=LOSS, new=True, **columns).to_pydict()
     np.testing.assert_allclose(predicted["score"], fit.predict(n, s), rtol=1e-12)
@@ -354,7 +369,7 @@ def test_a_population_that_the_fit_does_not_have_is_refused(populations: Populat
         attach(frame, populations, loss=Loss(), new=True, population="site", n="n", s="s")
     with pytest.raises(OptionError, match=r"goes with a fit of several populations; got population=None"):
         attach(frame, populations, loss=Loss(), n="n", s="s")
-    with pytest.raises(OptionError, match=r"got population='site' and a fit by average"):
+    with pytest.raises(OptionError, match=r"got population='site' and a fit of one"):
         attach(frame, fit_average(CountTable([3], [1])), loss=Loss(), population="site", n="n", s="s")
     with pytest.raises(DataError, match="must hold text or whole numbers"):
         attach(frame.with_columns(site=0.5), populations, loss=Loss(), population="site", n="n", s="s")

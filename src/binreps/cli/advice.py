@@ -9,7 +9,6 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-import binreps.glue as glue
 from binreps.cli import options as opt
 from binreps.cli.progress import bar
 from binreps.cli.render import grid
@@ -63,7 +62,7 @@ def next_command(
     Example: `binreps next --model results/summary.json --cost-per-replicate 0.02 --budget 50`
     """
     fit, loss = load_fit(model), saved_loss(read_json(model))
-    if None not in glue.parts(fit):
+    if None not in fit.parts:
         raise OptionError("next takes a fit of one population; analyse that population on its own")
     costs: dict[str, Any] = {"cost_per_replicate": cost_per_replicate}
     if data:

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 
 import typer
 
-import binreps.glue as glue
 from binreps.cli import options as opt
 from binreps.decide.loss import Loss
 from binreps.errors import DataError
@@ -43,7 +42,7 @@ def score_command(
     columns = opt.make_columns(locals())
     fit, saved = load_fit(model), read_json(model)
     population = population or _saved(saved, "input", "population")
-    if None not in glue.parts(fit) and population is None:
+    if None not in fit.parts and population is None:
         raise DataError("the fit has several populations; name their column with --population")
     level = _saved(saved, "options", "level") or 0.9
     adding = Adding([fit], saved_loss(saved), new=not fitted, level=level)

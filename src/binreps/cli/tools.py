@@ -9,7 +9,6 @@ from typing import Annotated, Any, get_args
 import typer
 from rich.console import Console
 
-import binreps.glue as glue
 from binreps.cli import options as opt
 from binreps.cli.render import grid
 from binreps.cli.score import saved_loss
@@ -45,8 +44,8 @@ def table_command(
     Example: `binreps table --model results/summary.json --up-to 4 --cost-false-negative 5`
     """
     fit, saved = load_fit(model), saved_loss(read_json(model))
-    fits = {str(name): one for name, one in glue.parts(fit).items()}
-    if None not in glue.parts(fit):
+    fits = {str(name): one for name, one in fit.parts.items()}
+    if None not in fit.parts:
         if population not in fits:
             raise OptionError(f"--population must be one of {', '.join(fits)}, got {population!r}")
         fit = fits[population]

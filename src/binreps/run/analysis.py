@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-import binreps.glue as glue
 from binreps.counts import UNKNOWN, CountTable
 from binreps.decide.checks.findings import Findings
 from binreps.decide.checks.run import check
@@ -181,7 +180,7 @@ def drawn(fits: Mapping[str, Any]) -> dict[str, Any]:
 
 def _ends(fit: Any, level: float) -> dict[str, tuple[float, float]]:
     """Both ends of the interval of every rate; those of 1 − a rate swap."""
-    lower, upper = glue.interval(fit, level)
+    lower, upper = fit.interval(level)
     ends = {name: (float(getattr(lower, name)), float(getattr(upper, name))) for name in NAMES}
     ends["sensitivity"] = (1 - ends["false_negative"][1], 1 - ends["false_negative"][0])
     ends["specificity"] = (1 - ends["false_positive"][1], 1 - ends["false_positive"][0])
@@ -292,8 +291,8 @@ def analysed(
     else:
         parts, shared, notes = _populations(counts, settings, truth)
     asked = shared or parts[0].fits[parts[0].believed]
-    findings, more = glue.noted(lambda: check(asked, settings.loss))
-    return Analysis(settings, parts, shared, findings, tuple(dict.fromkeys([*notes, *more])), truth)
+    findings = check(asked, settings.loss)
+    return Analysis(settings, parts, shared, findings, tuple(dict.fromkeys(notes)), truth)
 
 
 def _populations(
@@ -304,11 +303,11 @@ def _populations(
         raise OptionError(f"several populations are fitted by the method bayes, got {settings.method!r}")
     if truth is not None:
         raise OptionError("truth cannot judge several populations at once; analyse them one by one")
-    shared, notes = glue.noted(lambda: METHODS["populations"].make(counts, settings.prior))
+    shared = METHODS["populations"].make(counts, settings.prior)
     alone = "Bayes alone shares the error rates between populations; the other methods see each on its own"
-    found = [*notes, Note("others-not-shared", alone)]
+    found = [*_fit_notes(shared), Note("others-not-shared", alone)]
     parts = []
-    for name, own in glue.parts(shared).items():
+    for name, own in shared.parts.items():
         part, more = _part(name, counts[name], own, settings, None)
         parts.append(part)
         found += more
@@ -339,14 +338,19 @@ def _fits(counts: CountTable, bayes: Any, settings: Settings) -> tuple[dict[str,
             fits[method.id] = bayes
             continue
         try:
-            fits[method.id], more = glue.noted(partial(method.make, counts, settings.prior))
-            notes += more
+            fits[method.id] = method.make(counts, settings.prior)
+            notes += _fit_notes(fits[method.id])
         except BinrepsError as error:
             if method.id == settings.method:
                 raise
             said = f"no estimate by the {method.name} method: {error}"
             notes.append(Note(f"no-{method.id}", said))
     return fits, notes
+
+
+def _fit_notes(fit: Any) -> list[Note]:
+    """What the reader of a fit should know."""
+    return [Note(f"{fit.kind}-fit", sentence) for sentence in fit.notes]
 
 
 def _most_replicates(counts: CountTable, settings: Settings) -> int:
@@ -362,7 +366,7 @@ def _cells(fit: Any, settings: Settings) -> Table:
     columns: dict[str, Any] = {"n": counts.n, "s": counts.s, "weight": counts.weight}
     if counts.has_known:
         columns["known"] = [None if status == UNKNOWN else status for status in counts.known.tolist()]
-    columns |= glue.answers(fit, counts.n, counts.s, new=False, level=settings.level)
+    columns |= fit.answers(counts.n, counts.s, new=False, level=settings.level)
     for end in ("lower", "upper"):
         columns[end] = [None if value != value else value for value in columns[end].tolist()]
     columns["decision"] = settings.loss.words(columns["score"])

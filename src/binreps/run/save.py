@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-import binreps.glue as glue
 from binreps._version import __version__
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import BinrepsError, DataError, OptionError
@@ -60,7 +59,7 @@ def load_fit(path: PathLike) -> Any:
 
 def fit_to_dict(fit: Any) -> dict[str, Any]:
     """A fit as plain values, ready for JSON."""
-    method = METHODS.get(glue.kind(fit))
+    method = METHODS.get(fit.kind)
     if method is None:
         known = ", ".join(METHODS)
         raise OptionError(f"fits by the methods {known} can be saved, got {type(fit).__name__}")
@@ -73,7 +72,7 @@ def fit_to_dict(fit: Any) -> dict[str, Any]:
     }
     if method.takes_prior:
         content["prior"] = {name: list(shapes) for name, shapes in zip(NAMES, fit.prior, strict=True)}
-    parts = glue.parts(fit)
+    parts = fit.parts
     if None in parts:
         content["cells"] = _cells(fit.counts)
     else:
@@ -149,8 +148,9 @@ def _population_name(name: object) -> str | int:
 def _results(fit: Any) -> dict[str, Any]:
     """The numbers that a fit made again must give."""
     results = {name: _plain(rate) for name, rate in zip(NAMES, fit.rates, strict=True)}
-    evidence = glue.log_evidence(fit)
-    return results if math.isnan(evidence) else {**results, "log_evidence": evidence}
+    if not math.isnan(fit.log_evidence):
+        results["log_evidence"] = fit.log_evidence
+    return results
 
 
 def _plain(value: Any) -> Any:

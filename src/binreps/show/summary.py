@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import binreps.glue as glue
 from binreps._version import __version__
 from binreps.decide.evaluate import Evaluation
 from binreps.model import NAMES
@@ -47,7 +46,7 @@ def summary(analysis: Analysis) -> dict[str, Any]:
         },
         "answers": analysis.answers,
         "populations": [_part(part) for part in analysis.parts],
-        "numerical_error": glue.error(analysis.fit),
+        "numerical_error": analysis.fit.error,
         "findings": table_rows(analysis.findings.to_table()),
         "notes": notes_rows(analysis.notes),
         "methods": methods_paragraph(analysis),

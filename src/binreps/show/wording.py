@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from typing import Any
 
-import binreps.glue as glue
 from binreps._version import __version__
 from binreps.decide.loss import Loss, decision_words
 from binreps.fits.base import Fit
@@ -151,7 +150,7 @@ def _decision_sentence(settings: Settings) -> str:
 
 def _software(part: Part) -> str:
     """The program, and how exact its numbers are."""
-    error = glue.error(part.fit)
+    error = part.fit.error
     exact = "" if not error else f"; numerical error below {error:.0e} of a posterior standard deviation"
     return f"Computed with binreps {__version__}{exact}."
 

@@ -17,7 +17,6 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import ArrayLike
 
-import binreps.glue as glue
 from binreps.counts import CountTable
 from binreps.errors import DataError, OptionError
 from binreps.notes import Note, warn_of
@@ -172,9 +171,11 @@ class Adding:
             raise OptionError(f"per must be {choice}, got {self.per!r}")
         check_level(self.level)
         for each in self.answering:
-            if (None not in glue.parts(each)) != (population is not None):
+            several = None not in each.parts
+            if several != (population is not None):
                 rule = "population, the column that says which, goes with a fit of several populations"
-                raise OptionError(f"{rule}; got population={population!r} and a fit by {glue.kind(each)}")
+                fitted = "several" if several else "one"
+                raise OptionError(f"{rule}; got population={population!r} and a fit of {fitted}")
 
     def values(self, pairs: Sequence[tuple[int, int]]) -> dict[str, list[Any]]:
         """The columns for every (n, s), with None for null, and for every population if there are several."""
@@ -182,20 +183,20 @@ class Adding:
         if not self.answering:
             return {"n": n.tolist(), "s": s.tolist()}
         columns: dict[str, list[Any]] = {}
-        for name in map(str, glue.parts(self.answering[0])):
+        for name in map(str, self.answering[0].parts):
             own: dict[str, Any] = {"n": n.tolist(), "s": s.tolist()}
             for each in self.answering:
                 own |= self._answers(_by_text(each)[name], n, s)
             for what, values in own.items():
                 columns.setdefault(what, []).extend(values)
             columns.setdefault(_POPULATION, []).extend([name] * len(pairs))
-        if None in glue.parts(self.answering[0]):
+        if None in self.answering[0].parts:
             del columns[_POPULATION]
         return columns
 
     def _answers(self, one: Any, n: Any, s: Any) -> dict[str, list[Any]]:
         """What one population's fit or ranking says, and the decisions that follow from its scores."""
-        found = glue.answers(one, n, s, new=self.new, level=self.level)
+        found = one.answers(n, s, new=self.new, level=self.level)
         columns = {
             name: [_plain(value) for value in np.asarray(values).tolist()] for name, values in found.items()
         }
@@ -213,7 +214,7 @@ def _plain(value: Any) -> Any:
 
 def _by_text(answering: Any) -> dict[str, Any]:
     """What answers for each population, by its name as text."""
-    return {str(name): one for name, one in glue.parts(answering).items()}
+    return {str(name): one for name, one in answering.parts.items()}
 
 
 def joined(reading: Reading, adding: Adding) -> tuple[Any, tuple[Note, ...]]:
@@ -268,7 +269,7 @@ def _form(roles: Roles, repeated: bool, per: str) -> _Form:
 
 def _strangers(counts: CountTable, answering: Any) -> tuple[Note, ...]:
     """A note if the table cannot be part of the data of the fit."""
-    everyone = sum((one.counts for one in glue.parts(answering).values()), CountTable([], []))
+    everyone = sum((one.counts for one in answering.parts.values()), CountTable([], []))
     fitted = _weights(everyone)
     if all(weight <= fitted.get(cell, 0) for cell, weight in _weights(counts).items()):
         return ()

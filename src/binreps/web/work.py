@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-import binreps.glue as glue
 from binreps.counts import CountTable
 from binreps.decide import elicit
 from binreps.decide.checks.run import check
@@ -152,7 +151,7 @@ def score(request: ScoreRequest) -> dict[str, Any]:
     limits.check_size("replicates", max(map(_finite, request.n), default=0), limits.REPLICATES)
     _count_questions(len(request.n))
     one: Any = _part(_free_of_costs(request), request.population).fit
-    found = glue.answers(one, request.n, request.s, new=request.new, level=request.level)
+    found = one.answers(request.n, request.s, new=request.new, level=request.level)
     columns = {name: np.atleast_1d(np.asarray(values, dtype=float)) for name, values in found.items()}
     probability = columns.pop("score")
     rows: dict[str, list[Any]] = {"n": request.n, "s": request.s, "probability": probability.tolist()}
