@@ -25,7 +25,7 @@ from binreps.notes import Note
 from binreps.run import front
 from binreps.study.datasets import SCREENING_FILE
 from binreps.tables import files, opened
-from binreps.tables.roles import PARTS, Columns, JudgedColumns
+from binreps.tables.roles import PARTS, AllColumns, Columns
 
 LONG = {"individual": "patient", "result": "test"}
 ROWS = {
@@ -214,6 +214,9 @@ def test_a_frame_in_the_place_of_counts_is_named_and_not_printed() -> None:
             call(pd.DataFrame(ROWS))
         assert "got DataFrame" in str(refused.value)
         assert "p19" not in str(refused.value)
+    for options in ({"method": pd.DataFrame(ROWS)}, {"level": pd.DataFrame(ROWS)}):
+        with pytest.raises(br.OptionError, match=r"got a DataFrame$"):
+            br.Settings(**options)
 
 
 # A ranking joined back -----------------------------------------------------------------------------------
@@ -271,7 +274,7 @@ def test_a_note_has_an_id_and_a_sentence() -> None:
 
 
 def test_the_keywords_are_the_parts() -> None:
-    assert set(JudgedColumns.__annotations__) == set(PARTS)
+    assert {*AllColumns.__annotations__, "truth"} == set(PARTS)
     assert set(PARTS) - set(Columns.__annotations__) == {"truth", "population"}
 
 

@@ -8,6 +8,7 @@ import numpy as np
 
 from binreps.errors import OptionError
 
+_LONGEST = 100  # characters of a value in a message: a table is named, not printed
 _NUMBER = int | float | np.integer | np.floating
 
 
@@ -17,7 +18,7 @@ def generator(rng: np.random.Generator | int) -> np.random.Generator:
         return rng
     if _is_whole(rng) and rng >= 0:
         return np.random.default_rng(rng)
-    raise OptionError(f"rng must be a numpy Generator or a whole-number seed ≥ 0, got {rng!r}")
+    raise OptionError(f"rng must be a numpy Generator or a whole-number seed ≥ 0, got {shown(rng)}")
 
 
 def check_level(level: float) -> None:
@@ -35,7 +36,7 @@ def check_tol(tol: float) -> None:
 def check_whole(name: str, value: int, least: int, most: int = 10**9) -> None:
     """Refuse an option that is not a whole number in its range."""
     if not _is_whole(value) or not least <= value <= most:
-        raise OptionError(f"{name} must be a whole number from {least:,} to {most:,}, got {value!r}")
+        raise OptionError(f"{name} must be a whole number from {least:,} to {most:,}, got {shown(value)}")
 
 
 def real(value: object) -> float:
@@ -55,8 +56,17 @@ def real(value: object) -> float:
 
 
 def shown(value: object) -> str:
-    """A value as a message shows it: on one line, and a number without its type."""
-    return str(value) if isinstance(value, _NUMBER) else " ".join(repr(value).split())
+    """A value as a message shows it: on one line, a number without its type, of what is long the type alone.
+
+    Examples
+    --------
+    >>> shown(np.float64(2.5)), shown("two"), shown(list(range(100)))
+    ('2.5', "'two'", 'a list')
+    """
+    if isinstance(value, _NUMBER):
+        return str(value)
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _LONGEST else f"a {type(value).__name__}"
 
 
 def _is_whole(value: object) -> bool:

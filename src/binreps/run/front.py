@@ -13,9 +13,9 @@ from binreps.counts import CountTable
 from binreps.errors import DataError, OptionError
 from binreps.model import Prior
 from binreps.notes import Note, warn_of
-from binreps.options import generator
+from binreps.options import generator, shown
 from binreps.run.analysis import Analysis, Settings, Source, analysed
-from binreps.run.methods import METHODS, check_method
+from binreps.run.methods import METHODS, Method, check_method
 from binreps.tables.files import PathLike
 from binreps.tables.opened import OpenTable, Reading, open_table, read
 from binreps.tables.roles import AllColumns, check_keywords, column_names
@@ -75,16 +75,20 @@ def fit(
     if rng is not None:
         generator(rng)
     counts, notes = _counts_of(table, columns, memory)
-    if isinstance(counts, CountTable):
-        chosen = METHODS[method]
-    elif method == "bayes":
-        chosen = METHODS["populations"]
-    else:
-        raise OptionError(f"several populations are fitted by the method bayes, got {method!r}")
+    chosen = _method_for(counts, method)
     if prior is not None and not chosen.takes_prior:
-        raise OptionError(f"the method {method} takes no prior, got {prior!r}")
+        raise OptionError(f"the method {method} takes no prior, got {shown(prior)}")
     warn_of(notes)
     return chosen.fit(counts) if prior is None else chosen.fit(counts, prior)
+
+
+def _method_for(counts: Counts, method: str) -> Method:
+    """The method that was chosen, or that of several populations."""
+    if isinstance(counts, CountTable):
+        return METHODS[method]
+    if method != "bayes":
+        raise OptionError(f"several populations are fitted by the method bayes, got {method!r}")
+    return METHODS["populations"]
 
 
 def _counts_of(table: Any, columns: Mapping[str, Any], memory: str | None) -> tuple[Counts, tuple[Note, ...]]:
@@ -112,8 +116,8 @@ def _read_counts(
 ) -> tuple[Counts, tuple[Note, ...]]:
     """The counts of a table whose columns are named, or guessed if none is."""
     named = {name: value for name, value in columns.items() if value is not None}
-    population = named.pop("population", None)
-    with open_table(table, _wanted(named, population), memory=memory) as opened:
+    wanted, population = column_names(named), named.pop("population", None)
+    with open_table(table, wanted, memory=memory) as opened:
         notes: tuple[Note, ...] = ()
         if not named:
             guess = opened.guess({}, list(filter(None, [population])))
@@ -121,11 +125,6 @@ def _read_counts(
             notes = (Note("columns-guessed", f"read as {guess}"), *guess.notes)
         reading = read(opened, named, population)
     return reading.counts, (*notes, *reading.notes)
-
-
-def _wanted(columns: Mapping[str, Any], *more: str | None) -> list[str]:
-    """The columns that a header must have."""
-    return [*column_names(columns), *(name for name in more if name is not None)]
 
 
 def analyse(

@@ -14,6 +14,7 @@ from binreps.fits.point.mode import MAP_PRIOR, fit_map
 from binreps.fits.point.simple import fit_average, fit_median
 from binreps.fits.populations import fit_populations
 from binreps.model import Prior
+from binreps.options import shown
 
 
 @dataclass(frozen=True)
@@ -125,4 +126,4 @@ CHOICES = tuple(method.id for method in METHODS.values() if method.chosen)
 def check_method(method: Any) -> None:
     """Refuse a method that nobody can choose."""
     if not isinstance(method, str) or method not in CHOICES:
-        raise OptionError(f"method must be one of {', '.join(CHOICES)}, got {method!r}")
+        raise OptionError(f"method must be one of {', '.join(CHOICES)}, got {shown(method)}")

@@ -169,15 +169,9 @@ class Columns(TypedDict, total=False):
 
 
 class AllColumns(Columns, total=False):
-    """The keywords of `fit`: those of `count_table`, and the populations."""
+    """The keywords of `fit` and `analyse`: those of `count_table`, and the populations."""
 
     population: str | None
-
-
-class JudgedColumns(AllColumns, total=False):
-    """The keywords of `analyse`: those of `fit`, and a truth that judges."""
-
-    truth: str | None
 
 
 @dataclass(frozen=True)

@@ -249,12 +249,13 @@ def _add_files(app: FastAPI, run: Run, kept: uploads.Uploads) -> None:
         """
         title = uploads.shown_name(file.filename)
         key = await to_thread.run_sync(kept.add, file.file, title)
-        kept.drop(upload)
         try:
-            return Json({"id": key, **await asked(None, key, uploads.describe)})
+            described = await asked(None, key, uploads.describe)
         except BaseException:
             kept.drop(key)
             raise
+        kept.drop(upload)
+        return Json({"id": key, **described})
 
     @app.post("/api/counts", tags=["files"])
     async def counts(request: RequestText = "{}", file: Optional = None, upload: UploadId = None) -> Response:

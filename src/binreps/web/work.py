@@ -320,5 +320,4 @@ def planned(request: PlanRequest) -> dict[str, Any]:
         data_sets=_PLAN_DATA_SETS,
         workers=1,
     )
-    goal, answer = str(result).splitlines()[:2]
-    return {"sentence": f"{goal}; {answer}", "rows": table_rows(result.table())}
+    return {"sentence": f"{result.goal}; {result.answer}", "rows": table_rows(result.table())}
