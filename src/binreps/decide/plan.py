@@ -103,27 +103,16 @@ class Plan:
         columns: dict[str, Any] = dict(zip(names, zip(*rows, strict=True), strict=True))
         return Table(columns | {"cost": _plain_costs(columns["cost"])})
 
-<<<<<<< HEAD
-    def __str__(self) -> str:
-        found = self.cheapest
-        if found is None:
-            words = f"no design here surely reaches it; the closest: {self._words(self.closest)}"
-            return "\n".join(filter(None, [self.goal, words, self._note]))
-        lines = [self.goal, f"cheapest: {self._words(found)}", str(self.curve), self._note]
-        return "\n".join(filter(None, lines))
-=======
-    def summary(self) -> str:
-        """The goal, the cheapest design and the trade-off, in words."""
-        curve = "" if self.cheapest is None else str(self.curve)
-        return "\n".join(filter(None, [self.goal, self.answer, curve, self._note]))
-
     @property
     def answer(self) -> str:
         """The cheapest design, or the closest where none surely reaches the goal, in words."""
         if self.cheapest is None:
             return f"no design here surely reaches it; the closest: {self._words(self.closest)}"
         return f"cheapest: {self._words(self.cheapest)}"
->>>>>>> doors
+
+    def __str__(self) -> str:
+        curve = "" if self.cheapest is None else str(self.curve)
+        return "\n".join(filter(None, [self.goal, self.answer, curve, self._note]))
 
     __repr__ = __str__
 
