@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -99,7 +100,7 @@ class ExactPosterior(Posterior):
 
     def nodes(self) -> Iterator[Nodes]:
         """The coarser grid, the finer one, and grids that are finer still where the rule has them."""
-        for grid in (self.check, self.grid, *self.finer_grids()):
+        for grid in chain((self.check, self.grid), self.finer_grids()):
             yield [Block(grid.nodes, grid.mass)]
 
     def finer_grids(self) -> Iterator[Grid]:
