@@ -188,6 +188,7 @@ def test_the_evidence_ratio_is_the_density_at_zero(counts: CountTable) -> None:
     assert fit_bayes(counts).log_evidence - fit.log_evidence == pytest.approx(ratio, abs=1e-4)
 
 
+@pytest.mark.slow
 def test_a_prediction_is_a_ratio_of_evidences() -> None:
     fit = fitted(SMALL)
     for n, s in ((6, 3), (10, 9)):
@@ -196,6 +197,7 @@ def test_a_prediction_is_a_ratio_of_evidences() -> None:
         assert fit.predict(n, s) == pytest.approx(np.exp(positive - unknown), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_the_score_averages_to_the_prevalence_over_all_results() -> None:
     """Σ_s P(s) P(T=1 | s) = E θ for a new individual."""
     fit, n = fitted(SMALL), 2
@@ -309,6 +311,7 @@ def test_qpcr_replicates_of_water_samples_are_correlated() -> None:
 # --- the rest ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_many_individuals_and_many_replicates() -> None:
     counts = simulate_counts(Rates(0.3, 0.1, 0.2), 10**9, [4, 6], rng=1)
     fit = fit_overdispersed(counts)
