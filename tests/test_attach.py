@@ -262,7 +262,8 @@ def test_a_real_posterior_end_to_end() -> None:
     n, s = [3, 4, 1], [2, 1, 1]
     assert (answer["n"], answer["s"]) == (n, s)
     np.testing.assert_allclose(answer["score"], fit.score(n, s), rtol=1e-12)
-    np.testing.assert_allclose([answer["lower"], answer["upper"]], fit.score_interval(n, s, 0.8), rtol=1e-12)
+    interval = fit.score_interval(n, s, level=0.8)
+    np.testing.assert_allclose([answer["lower"], answer["upper"]], interval, rtol=1e-12)
     assert answer["decision"] == decision_words(LOSS.classify(fit.score(n, s)))
     predicted = attach(table, fit, loss=LOSS, new=True, **columns).to_pydict()
     np.testing.assert_allclose(predicted["score"], fit.predict(n, s), rtol=1e-12)

@@ -148,7 +148,7 @@ def test_not_converged_is_said(monkeypatch) -> None:
     stopped = replace(fit_map(ASSAYS[0]), converged=False, n_iter=7)
     monkeypatch.setattr(batch, "fit_map", lambda *_: stopped)
     row = fit_row("map", ASSAYS[0], Prior((1, 1)), 0.9)
-    assert row.reason == "not converged after 7 iterations"
+    assert row.reason == "The climb to the mode stopped after 7 iterations before it had converged."
     assert row.rates == tuple(stopped.rates)
 
 

@@ -669,11 +669,11 @@ def test_it_prints_itself_in_plain_words() -> None:
 @pytest.mark.parametrize("level", [0, 1, -0.1, 1.5, float("nan")])
 def test_levels_out_of_range_are_refused(level: float) -> None:
     fit = fitted(SMALL)
-    for ask in (fit.interval, fit.hdi, lambda x: fit.score_interval(3, 2, x)):
+    for ask in (fit.interval, fit.hdi, lambda x: fit.score_interval(3, 2, level=x)):
         with pytest.raises(OptionError, match="level must be between 0 and 1"):
             ask(level)
     with pytest.raises(OptionError, match="level must be between 0 and 1"):
-        fit.predict_interval(3, 2, level)
+        fit.predict_interval(3, 2, level=level)
 
 
 @pytest.mark.parametrize("probability", [0, 1, -0.1, [0.5, 1.1], float("nan")])

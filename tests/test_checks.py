@@ -27,13 +27,14 @@ from binreps import (
     simulate,
 )
 from binreps.decide.checks.findings import Finding, Findings
-from binreps.decide.checks.goodness import dispersion, looks_of
+from binreps.decide.checks.goodness import Look, dispersion, looks_of, table_advice
 from binreps.decide.checks.identifiability import information_gain
 from binreps.decide.checks.run import check
 from binreps.decide.checks.scores import rows_of, score_test
 from binreps.decide.checks.sensitivity import log_prior, shift_per_doubling
 from binreps.decide.checks.subject import Part, parts_of
 from binreps.fits.bayes import BayesFit
+from binreps.fits.mcmc import McmcFit
 from binreps.fits.overdispersed import fit_overdispersed
 from binreps.model import NAMES
 from binreps.study.simulate import simulate_counts
@@ -102,9 +103,9 @@ FIRES: dict[str, Callable[[], Any]] = {
     "decision-prior": lambda: fit_bayes(CountTable([3, 3], [1, 2], [5, 5])),
     "not-converged": lambda: fit_map(HONEST, algorithm="em", rng=1, starts=1, max_iter=2),
     "numerical-error": lambda: Rough(**vars_of(HONEST)),
-    "chains-disagree": lambda: Chains(**vars_of(HONEST)),
-    "few-draws": lambda: Chains(**vars_of(HONEST)),
-    "divergences": lambda: Chains(**vars_of(HONEST)),
+    "chains-disagree": lambda: chains_that_did_not_mix(HONEST),
+    "few-draws": lambda: chains_that_did_not_mix(HONEST),
+    "divergences": lambda: chains_that_did_not_mix(HONEST),
 }
 
 
@@ -119,12 +120,11 @@ class Rough(BayesFit):
     error = 0.01
 
 
-class Chains(BayesFit):
-    """A fit with chains that did not mix."""
-
-    rhat = dict.fromkeys(NAMES, 1.2)
-    ess_bulk = ess_tail = dict.fromkeys(NAMES, 20.0)
-    divergences = 7
+def chains_that_did_not_mix(counts: CountTable) -> McmcFit:
+    draws = bayes(counts).draws(80, rng=1)
+    shifted = [np.reshape(rate, (4, 20)) + np.array([[0.0], [0.0], [0.0], [0.1]]) for rate in draws]
+    diverging = np.arange(80).reshape(4, 20) < 7
+    return McmcFit.of(counts, Prior(), Rates(*(np.clip(rate, 0, 1) for rate in shifted)), diverging)
 
 
 @pytest.mark.parametrize("name", FIRES)
@@ -241,7 +241,7 @@ def test_p_values_of_the_score_tests_are_uniform_under_the_model() -> None:
 
 def point(counts: CountTable) -> Part:
     """What the checks see of a posterior mode."""
-    return next(parts_of(fit_map(counts)))
+    return parts_of(fit_map(counts))[0]
 
 
 # --- oracles for the numbers ----------------------------------------------------------------------------
@@ -275,14 +275,14 @@ def test_one_correlation_needs_four_replicates(replicates: list[int], possible: 
 
 def test_known_statuses_show_over_dispersion_with_two_replicates() -> None:
     known = simulate(TRUTH, 500, 2, rng=1).known_counts
-    rows = rows_of([next(parts_of(fit_bayes(known)))])
+    rows = rows_of(parts_of(fit_bayes(known)))
     assert score_test(rows, rows.correlation).possible
 
 
 def test_dispersion_is_pearsons_where_statuses_are_known(periodontal) -> None:
     """The issue's figures for the paper's data: 1.4 among the healthy and 1.8 among the infected."""
     n, s, truth = periodontal
-    found = dispersion([next(parts_of(fit_bayes(CountTable(n, s, known=truth))))])
+    found = dispersion(parts_of(fit_bayes(CountTable(n, s, known=truth))))
     for t in (0, 1):
         rate = s[truth == t].sum() / n[truth == t].sum()
         terms = (s - n * rate) ** 2 / (n * rate * (1 - rate))
@@ -299,7 +299,7 @@ def test_dispersion_is_one_on_average_under_the_model_and_above_it_otherwise() -
 
 def test_predictive_p_values_are_those_of_simulated_tables() -> None:
     counts = CountTable([4, 4, 4, 4, 4], [0, 1, 2, 3, 4], [30, 25, 12, 3, 20])
-    part = next(parts_of(fit_bayes(counts)))
+    part = parts_of(fit_bayes(counts))[0]
     rng = np.random.default_rng(1)
     theta, p, q = (np.repeat(rate, 40) for rate in part.draws)
     positives = rng.binomial(90, theta)
@@ -313,7 +313,7 @@ def test_predictive_p_values_are_those_of_simulated_tables() -> None:
 
 def test_the_information_gained_is_the_integral() -> None:
     fit = bayes(HONEST)
-    part = next(parts_of(fit))
+    part = parts_of(fit)[0]
     for name in NAMES:
         a, b = getattr(fit.prior, name)
         top = 1.0 if name == "prevalence" else 0.5
@@ -326,7 +326,7 @@ def test_the_information_gained_is_the_integral() -> None:
         exact = quad(term, *marginal.ends, limit=200)[0]
         binned = information_gain(part, fit.prior, name)
         assert 0.5 * exact < binned <= 1.05 * exact  # 20 bins see no more than there is
-    nothing = next(parts_of(fit_bayes(CountTable([0], [0]))))
+    nothing = parts_of(fit_bayes(CountTable([0], [0])))[0]
     assert max(information_gain(nothing, Prior(), name) for name in NAMES) < 0.02
 
 
@@ -338,7 +338,7 @@ def test_power_scaling_is_what_refits_with_the_scaled_prior_do(name: str) -> Non
     a, b = getattr(prior, name)
     shapes = {other: getattr(prior, other) for other in NAMES}
     scaled = fit_bayes(counts, Prior(**{**shapes, name: (alpha * (a - 1) + 1, alpha * (b - 1) + 1)}))
-    part = next(parts_of(fit))
+    part = parts_of(fit)[0]
     power = log_prior(prior, name, getattr(part.draws, name))
     for rate in NAMES:
         moved = getattr(scaled.rates, rate) - getattr(fit.rates, rate)
@@ -353,7 +353,7 @@ def test_likelihood_scaling_is_what_heavier_data_do() -> None:
     twenty, more = (CountTable(counts.n, counts.s, k * counts.weight) for k in (20, 21))
     prior = Prior((8, 8), (20, 20), (20, 20))
     fit, heavier = fit_bayes(twenty, prior), fit_bayes(more, prior)
-    part = Part("", twenty, fit, fit.draws(8000, rng=1), np.zeros(8000))
+    part = Part("", fit, fit.joint_draws(8000, rng=1)[None])
     for rate in NAMES:
         moved = getattr(heavier.rates, rate) - getattr(fit.rates, rate)
         exact = np.log(2) * moved / np.log(1.05) / getattr(fit.sd, rate)
@@ -365,7 +365,7 @@ def test_chances_are_scores(periodontal) -> None:
     n, s, truth = periodontal
     counts = CountTable(np.r_[n, n], np.r_[s, s], known=[*truth.tolist(), *[None] * n.size])  # cells twice
     fit = fit_bayes(counts)
-    part = next(parts_of(fit))
+    part = parts_of(fit)[0]
     assert part.chances.mean(axis=0) == pytest.approx(fit.score(counts.n, counts.s), abs=0.05)
 
 
@@ -484,3 +484,38 @@ def test_findings_print_and_tabulate() -> None:
     assert table["number"] == (2.5, 1)
     long = Finding("long", 0, "word " * 60, "word " * 60)
     assert max(map(len, str(long).splitlines())) <= 100
+
+
+# --- sentences that were wrong once -----------------------------------------------------------------------
+
+
+def test_the_direction_of_replication_is_told_within_populations() -> None:
+    """In each population positives have more replicates; together they have fewer, as one has few of both."""
+    low = CountTable([3, 3, 5, 5], [0, 3, 0, 5], [400, 10, 100, 60])
+    high = CountTable([1, 1, 2, 2], [0, 1, 0, 2], [60, 200, 10, 300])
+    found = check(fit_populations({"low": low, "high": high}))
+    (finding,) = [one for one in found if one.name == "informative-replication"]
+    assert finding.sentence.startswith("Within populations positive individuals have more replicates, by ")
+    assert "fit_populations" not in finding.advice
+
+
+def test_replicates_that_are_too_alike_are_not_called_over_dispersed() -> None:
+    found = check(fit_bayes(CountTable([3, 3], [1, 2], [50, 50])))
+    (finding,) = [one for one in found if one.name == "count-table"]
+    assert "overdispersed" not in finding.advice
+    assert "more alike" in finding.advice
+
+
+def test_nobody_of_unknown_status_means_those_of_unknown_status() -> None:
+    found = check(fit_bayes(CountTable([5, 1, 1], [4, 0, 1], [20, 60, 40], known=[1, None, None])))
+    (finding,) = [one for one in found if one.name == "not-identifiable"]
+    assert finding.sentence.startswith("Nobody of unknown status has more than 1 replicate, ")
+
+
+def test_advice_for_several_populations_can_be_followed_from_there() -> None:
+    one, other = correlated(800, 0.6, 1), correlated(800, 0.6, 2)
+    found = {one.name: one.advice for one in check(fit_populations({"a": one, "b": other}))}
+    assert "fit each population by itself" in found["over-dispersion"]
+    spread = Look("", 5, 1, 0.0, True)
+    assert "fit each population by itself" in table_advice(spread, several=True)
+    assert "fit_populations" in table_advice(spread, several=False)

@@ -141,7 +141,7 @@ def test_a_fit_without_a_posterior_is_no_prior() -> None:
     counts = br.CountTable([4, 4], [0, 4], [5, 5])
     with pytest.raises(br.FitError, match="posterior of one population, got"):
         elicit.earlier(br.fit_map(counts))
-    with pytest.raises(br.FitError, match="posterior of one population"):
+    with pytest.raises(br.OptionError, match=r"of the fit of several populations choose one"):
         elicit.earlier(br.fit_populations({"a": counts, "b": counts}))
 
 

@@ -48,10 +48,16 @@ def test_it_tends_to_the_curves_of_the_theory() -> None:
         assert abs(np.interp(a, x, y) - theory.risk_curve(n, rates, a, score="average")) < 0.004
 
 
-def test_many_scores_are_tabulated_at_equal_steps() -> None:
+def test_with_many_scores_every_jump_has_its_two_rows() -> None:
     rng = np.random.default_rng(6)
-    table = risk_by_cost({"any": rng.random(5000)}, rng.integers(0, 2, 5000))
-    assert len(table) < 500
+    y, t = rng.random(2000), rng.integers(0, 2, 2000)
+    table = risk_by_cost({"any": y}, t)
+    cost, risk = np.array(table["inconclusive"]), np.array(table["risk"])
+    assert cost[2::2] == pytest.approx(np.sort(np.minimum(y, 1 - y)), abs=1e-12)
+    for k in rng.integers(0, cost.size // 2, 40):
+        middle = (cost[2 * k] + cost[2 * k + 1]) / 2
+        judged = evaluate(y, t, Loss(1, 1, middle))
+        assert (risk[2 * k] + risk[2 * k + 1]) / 2 == pytest.approx(judged.mean_risk, abs=1e-12)
 
 
 def test_nulls_are_left_out_and_nothing_is_refused() -> None:

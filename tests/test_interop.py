@@ -134,7 +134,7 @@ def test_chains_of_a_sampler_are_taken_as_they_are() -> None:
     exact = fit_bayes(COUNTS, PRIOR).draws(303, rng=1)
     chains = Rates(*(rate.reshape(3, 101) for rate in exact))
     diverging = np.arange(303).reshape(3, 101) == 7
-    tree = to_arviz(McmcFit(COUNTS, PRIOR, chains, diverging), rng=1)
+    tree = to_arviz(McmcFit.of(COUNTS, PRIOR, chains, diverging), rng=1)
     assert np.array_equal(tree.posterior["false_positive"], chains.false_positive)
     assert np.array_equal(tree.sample_stats["diverging"], diverging)
     assert tree.log_likelihood["s"].shape == (3, 101, COUNTS.individuals)

@@ -8,7 +8,8 @@ from scipy.special import expit, logit
 from scipy.stats import norm
 
 from binreps import CountTable, Prior
-from binreps.fits.bayes import fit_bayes, score_quantile
+from binreps.fits.bayes import fit_bayes
+from binreps.fits.exact.chances import score_quantile
 from binreps.fits.exact.gauss import Interval
 from binreps.fits.exact.law import Law
 from binreps.fits.exact.lines import ThetaLines, lines_that_matter
@@ -90,10 +91,10 @@ def test_a_cell_does_not_depend_on_the_others_asked_with_it(counts: CountTable) 
 def test_levels_and_kinds_are_remembered_apart() -> None:
     fit, fresh = fit_bayes(SMALL), fit_bayes(SMALL)
     asked = [(kind, level) for level in (0.9, 0.5) for kind in ("score_interval", "predict_interval")]
-    first = [getattr(fit, kind)(6, 2, level) for kind, level in asked]
+    first = [getattr(fit, kind)(6, 2, level=level) for kind, level in asked]
     assert len(set(first)) == 4
-    assert [getattr(fit, kind)(6, 2, level) for kind, level in asked] == first
-    assert [getattr(fresh, kind)(6, 2, level) for kind, level in reversed(asked)] == first[::-1]
+    assert [getattr(fit, kind)(6, 2, level=level) for kind, level in asked] == first
+    assert [getattr(fresh, kind)(6, 2, level=level) for kind, level in reversed(asked)] == first[::-1]
 
 
 def gaussian_lines(size: int, middle: float, spread: float) -> ThetaLines:

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,10 +9,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.special import bdtr
 
-from binreps import Rates, theory
+from binreps import CountTable, Rates, theory
 from binreps.decide.loss import DECISIONS, Loss, classify, decision_table, decision_words
 from binreps.errors import BinrepsError, DataError, OptionError
-from binreps.fits.point.simple import average_score
+from binreps.fits.point.simple import AverageFit, average_score
 
 GRID = np.linspace(0, 1, 2001)
 COSTS = st.floats(1e-3, 10)
@@ -216,14 +215,26 @@ def predict(n, s):
     return np.where(n == 0, np.nan, (s + 0.1) / (n + 0.2))
 
 
+class StandIn(AverageFit):
+    """A fit with the stand-in's predictions, and intervals around them."""
+
+    def predict(self, n, s):
+        return predict(n, s)
+
+    def predict_interval(self, n, s, level=0.9):
+        return predict(n, s) - level / 100, predict(n, s) + level / 100
+
+
+STAND_IN = StandIn(CountTable([1], [1]), Rates(0.3, 0.1, 0.1))
+
+
 class TestDecisionTable:
     LOSS = Loss(inconclusive=0.2)
 
     def test_rows_are_every_result(self):
-        table = decision_table(SimpleNamespace(predict=predict), self.LOSS, 3)
+        table = decision_table(STAND_IN, self.LOSS, 3)
         rows = [(n, s) for n in (1, 2, 3) for s in range(n + 1)]
         assert list(zip(table["n"], table["s"], strict=True)) == rows
-        assert "lower" not in table.columns
         for row in table:
             y = predict(row["n"], row["s"])
             risks = {"negative": y, "inconclusive": 0.2, "positive": 1 - y}
@@ -232,21 +243,17 @@ class TestDecisionTable:
             assert row["expected_cost"] == pytest.approx(min(risks.values()))
 
     def test_int_is_short_for_a_range(self):
-        fit = SimpleNamespace(predict=predict)
+        fit = STAND_IN
         assert decision_table(fit, self.LOSS, 4) == decision_table(fit, self.LOSS, range(1, 5))
         assert decision_table(fit, self.LOSS, (n for n in (5, 2)))["n"] == (5,) * 6 + (2,) * 3
 
     def test_null_predictions_stay_null(self):
-        table = decision_table(SimpleNamespace(predict=predict), self.LOSS, [0])
+        table = decision_table(STAND_IN, self.LOSS, [0])
         assert table["decision"] == (None,)
         assert math.isnan(table["expected_cost"][0])
 
-    def test_interval_of_a_fit_that_has_one(self):
-        def interval(n, s, level):
-            return predict(n, s) - level / 100, predict(n, s) + level / 100
-
-        fit = SimpleNamespace(predict=predict, predict_interval=interval)
-        table = decision_table(fit, self.LOSS, [2], level=0.5)
+    def test_the_interval_has_the_level_asked_for(self):
+        table = decision_table(STAND_IN, self.LOSS, [2], level=0.5)
         assert list(table.columns) == ["n", "s", "probability", "lower", "upper", "decision", "expected_cost"]
         assert np.subtract(table["upper"], table["lower"]) == pytest.approx([0.01] * 3)
 
@@ -267,8 +274,8 @@ class TestDecisionTable:
     )
     def test_bad_replicates(self, replicates, message):
         with pytest.raises(BinrepsError, match=message):
-            decision_table(SimpleNamespace(predict=predict), self.LOSS, replicates)
+            decision_table(STAND_IN, self.LOSS, replicates)
 
     def test_bad_level(self):
         with pytest.raises(OptionError, match="level must be between 0 and 1, got 90"):
-            decision_table(SimpleNamespace(predict=predict), self.LOSS, 2, level=90)
+            decision_table(STAND_IN, self.LOSS, 2, level=90)

@@ -52,7 +52,7 @@ def from_exact(
     """The fit that a perfect sampler would give."""
     draws = fit_bayes(counts, prior).draws(size, rng)
     chains = Rates(*(rate.reshape(4, -1) for rate in draws))
-    return McmcFit(counts, prior, chains, np.zeros((4, size // 4), bool))
+    return McmcFit.of(counts, prior, chains, np.zeros((4, size // 4), bool))
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +81,7 @@ def test_it_agrees_with_the_exact_posterior_within_its_monte_carlo_error(data: s
     for probability in (0.05, 0.5, 0.95):
         for rate, quantile in zip(fit.chains, exact.quantile(probability), strict=True):
             below = Rates(rate <= quantile, 0, 0)
-            error = McmcFit(
+            error = McmcFit.of(
                 counts, PRIORS[prior], Rates(*[below.prevalence] * 3), fit.diverging
             ).mcse.prevalence
             assert abs(below.prevalence.mean() - probability) < 5 * error
@@ -211,11 +211,11 @@ def test_intervals_agree_with_the_exact_ones(kind: str) -> None:
     fit, exact = from_exact(COUNTS, size=40_000), fit_bayes(COUNTS)
     n, s = [4, 3, 6], [2, 1, 2]
     for found, true in zip(
-        getattr(fit, f"{kind}_interval")(n, s, 0.8),
-        getattr(exact, f"{kind}_interval")(n, s, 0.8),
+        getattr(fit, f"{kind}_interval")(n, s, level=0.8),
+        getattr(exact, f"{kind}_interval")(n, s, level=0.8),
         strict=True,
     ):
-        width = np.subtract(*getattr(exact, f"{kind}_interval")(n, s, 0.8)[::-1])
+        width = np.subtract(*getattr(exact, f"{kind}_interval")(n, s, level=0.8)[::-1])
         assert np.all(np.abs(found - true) < 0.03 * width)  # about 4 standard errors of a 10 % quantile
 
 
@@ -270,7 +270,7 @@ def test_chains_that_disagree_are_told() -> None:
     good = from_exact(COUNTS)
     theta, p, q = good.chains
     shifted = theta + 0.1 * np.array([[0], [0], [0], [1]])
-    bad = McmcFit(COUNTS, good.prior, Rates(shifted, p, q), good.diverging)
+    bad = McmcFit.of(COUNTS, good.prior, Rates(shifted, p, q), good.diverging)
     assert bad.rhat["prevalence"] > 1.1
     assert bad.ess_bulk["prevalence"] < 50
     assert bad.rhat["false_positive"] == good.rhat["false_positive"]
@@ -284,16 +284,14 @@ def test_a_posterior_that_nuts_cannot_follow_shows_as_divergences() -> None:
 
 
 def test_the_summary_states_the_diagnostics(sampled: McmcFit) -> None:
-    summary = sampled.summary(0.5)
-    assert summary["mcse"][:3] == tuple(sampled.mcse)
-    assert summary["rhat"][:3] == tuple(sampled.rhat.values())
-    assert summary["bulk"][3:] == (
-        round(sampled.ess_bulk["false_negative"]),
-        round(sampled.ess_bulk["false_positive"]),
-    )
-    assert summary["tail"][0] == round(sampled.ess_tail["prevalence"])
-    assert "50% credible intervals" in str(summary)
-    assert "0 divergences in 2,000 draws" in str(summary)
+    table = sampled.diagnostics()
+    assert table["mcse"] == tuple(sampled.mcse)
+    assert table["rhat"] == tuple(sampled.rhat.values())
+    assert table["bulk"] == tuple(round(size) for size in sampled.ess_bulk.values())
+    assert table["tail"] == tuple(round(size) for size in sampled.ess_tail.values())
+    assert "50% credible intervals; R̂ up to " in str(sampled.summary(0.5))
+    assert "0 divergences in 2,000 draws" in str(sampled)
+    assert 0.5 < sampled.error / max(2 * e / s for e, s in zip(sampled.mcse, sampled.sd, strict=True)) < 2
 
 
 # --- the model for others to extend --------------------------------------------------------------------

@@ -271,9 +271,11 @@ def test_perfectly_separated_data_and_flat_priors_make_a_perfect_test() -> None:
     assert fit.score(5, [0, 2, 3, 5]).tolist() == [0, 0, 1, 1]  # the median, where both are impossible
 
 
-def test_a_rate_about_which_nothing_is_known_comes_with_a_warning() -> None:
-    with pytest.warns(BinrepsWarning, match="^false_negative is arbitrary"):
-        fit = fit_map(CountTable([3], [0], [50], known=[0]), FLAT)
+def test_a_rate_about_which_nothing_is_known_comes_with_a_note() -> None:
+    fit = fit_map(CountTable([3], [0], [50], known=[0]), FLAT)
+    assert fit.notes == (
+        "false_negative is arbitrary: neither the data nor the flat prior say anything about it",
+    )
     assert fit.rates.false_negative == 0.25
 
 

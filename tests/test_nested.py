@@ -215,7 +215,10 @@ def test_each_order_names_every_axis_once() -> None:
 
 def test_a_nested_posterior_offers_what_a_box_offers() -> None:
     density, spread = find_peak(SMALL, DEFAULT)
-    box, nested = BoxPosterior(*integrate_box(density, spread, 1e-8)), NestedPosterior(density, 1e-8)
+    box, nested = (
+        BoxPosterior(SMALL, *integrate_box(density, spread, 1e-8)),
+        NestedPosterior(SMALL, density, 1e-8),
+    )
     assert (box.rule, nested.rule) == ("box", "nested")
     for axis in AXES:
         for probability in (0.05, 0.5, 0.95):

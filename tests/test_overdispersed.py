@@ -14,9 +14,8 @@ from scipy.stats import betabinom, kstest
 
 from binreps import CountTable, OptionError, Prior, Rates, fit_bayes
 from binreps.errors import FitError
-from binreps.fits.exact.correlated import log_correlated, log_rising
 from binreps.fits.overdispersed import OverdispersedFit, fit_overdispersed
-from binreps.model import NAMES
+from binreps.model import CORRELATED, NAMES, log_rising
 from binreps.study.simulate import simulate_counts
 from shared_data import shared_columns
 
@@ -158,7 +157,7 @@ def test_rising_products_hold_to_the_last_digits(x: float, rho: float) -> None:
 def test_classes_are_beta_binomial(rho: float) -> None:
     n, p, q = 7, 0.2, 0.1
     s = np.arange(n + 1)
-    negative, positive = log_correlated(CountTable(np.full(n + 1, n), s), p, q, rho)
+    negative, positive = CORRELATED.log_classes(CountTable(np.full(n + 1, n), s), p, q, rho)
     for log_chance, rate in ((negative, p), (positive, 1 - q)):
         chance = np.exp(log_chance) * [comb(n, k) for k in s]
         assert chance.sum() == pytest.approx(1)
@@ -232,10 +231,10 @@ def test_known_statuses_alone_inform_the_prevalence() -> None:
 
 def test_draws_have_the_marginals_that_it_says() -> None:
     fit = fitted(SMALL)
-    rates, rho = fit.draws_all(2000, rng=3)
-    for name, values in zip((*NAMES, "intraclass_correlation"), (*rates, rho), strict=True):
+    drawn = fit.joint_draws(2000, rng=3)[None]
+    for name, values in zip((*NAMES, "intraclass_correlation"), drawn, strict=True):
         assert kstest(values, fit.marginal(name).cumulative).pvalue > 1e-3
-    matrix = np.corrcoef([*rates, rho])
+    matrix = np.corrcoef(drawn)
     assert np.abs(matrix - fit.correlation).max() < 0.09  # 4 / √2000
     assert np.array_equal(fit.draws(10, rng=3).prevalence, fit.draws(10, rng=3).prevalence)
     assert fit.draws(0, rng=1).prevalence.shape == (0,)
@@ -256,9 +255,8 @@ def test_intervals_hold_their_share() -> None:
 
 def test_the_interval_of_a_score_is_that_of_draws() -> None:
     fit = fitted(SMALL)
-    rates, rho = fit.draws_all(4000, rng=5)
-    theta, p, q = rates
-    negative, positive = log_correlated(CountTable([6], [3]), p, q, rho)
+    theta, p, q, rho = fit.joint_draws(4000, rng=5)[None]
+    negative, positive = CORRELATED.log_classes(CountTable([6], [3]), p, q, rho)
     score = 1 / (1 + np.exp(np.log1p(-theta) - np.log(theta) + negative[0] - positive[0]))
     assert fit.score(6, 3) == pytest.approx(score.mean(), abs=4 * score.std() / 4000**0.5)
     assert fit.score_interval(6, 3) == pytest.approx(np.quantile(score, [0.05, 0.95]), abs=0.02)
@@ -323,8 +321,10 @@ def test_many_individuals_and_many_replicates() -> None:
 
 
 def test_it_prints_its_correlation() -> None:
-    note = str(fitted(SMALL)).splitlines()[-2]
-    assert note.startswith(f"intra-class correlation {fitted(SMALL).intraclass_correlation:.3f}, sd ")
+    fit = fitted(SMALL)
+    row = list(fit.summary(0.8))[-1]
+    numbers = (fit.intraclass_correlation, fit.intraclass_sd, *fit.intraclass_interval(0.8))
+    assert tuple(row.values()) == ("intraclass-correlation", *numbers)
 
 
 def test_a_fit_is_its_data_and_priors() -> None:

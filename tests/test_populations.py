@@ -163,7 +163,7 @@ def test_a_prediction_far_from_the_data_is_made_by_refitting(result, prior) -> N
     )
     expected = 1 / (1 + np.exp(negative - positive))
     assert result["school"].predict(60, 20) == pytest.approx(expected, abs=1e-7)
-    value, error = result["school"]._predict_by_refitting(60, 20)
+    value, error = result["school"].posterior._predicted_by_refitting(60, 20)
     assert value == pytest.approx(expected, abs=max(1e-12, 10 * error))
     assert error < 1e-7
 
@@ -403,7 +403,9 @@ def test_the_summary_has_a_row_per_prevalence_and_the_shared_rates() -> None:
     result = fit_populations(TABLES)
     table = result.summary(0.5)
     assert isinstance(table, Table)
-    assert table["rate"][:3] == tuple(f"prevalence, {name}" for name in TABLES)
+    assert list(table.columns) == ["rate", "population", "estimate", "sd", "lower", "upper"]
+    assert (table["rate"][:3], table["population"][:3]) == (("prevalence",) * 3, tuple(TABLES))
+    assert table["population"][3:] == (None,) * 4
     assert table["rate"][3:] == ("false-positive", "false-negative", "sensitivity", "specificity")
     lower, upper = result.interval(0.5)
     assert table["estimate"][:3] == tuple(result.rates.prevalence)
@@ -415,7 +417,7 @@ def test_the_summary_has_a_row_per_prevalence_and_the_shared_rates() -> None:
     )
     assert table["sd"][5:] == (result.sd.false_negative, result.sd.false_positive)
     assert str(result).startswith("Bayes, exact, 3 populations: ")
-    assert "prevalence, clinic" in result._repr_html_()
+    assert "<td>prevalence</td><td>clinic</td>" in result._repr_html_()
     assert np.all(lower.prevalence < upper.prevalence)
 
 

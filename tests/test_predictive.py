@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from scipy.special import gammaln
@@ -10,14 +8,15 @@ from binreps.counts import CountTable
 from binreps.decide.predictive import predictive_counts
 from binreps.errors import OptionError
 from binreps.fits.bayes import fit_bayes
+from binreps.fits.overdispersed import fit_overdispersed
+from binreps.fits.point.simple import AverageFit
+from binreps.fits.populations import fit_populations
 from binreps.model import Rates
 
 
-def fixed(counts: CountTable, theta: float, p: float, q: float) -> SimpleNamespace:
+def fixed(counts: CountTable, theta: float, p: float, q: float) -> AverageFit:
     """A posterior that is one point, so that the predictive law is known."""
-    return SimpleNamespace(
-        counts=counts, draws=lambda size, _: Rates(*(np.full(size, x) for x in (theta, p, q)))
-    )
+    return AverageFit(counts, Rates(theta, p, q))
 
 
 def law(n: int, theta: float, p: float, q: float) -> np.ndarray:
@@ -103,3 +102,19 @@ def test_a_seed_repeats_and_options_are_checked() -> None:
         predictive_counts(fit, rng=1, size=0)
     with pytest.raises(OptionError, match="at least one"):
         predictive_counts(fit, rng=1, replicates=[])
+
+
+def test_correlated_replicates_are_expected_as_their_model_says() -> None:
+    """Many with no and many with only positives: without the correlation 15 zeros are expected, not 39."""
+    counts = CountTable([8] * 9, range(9), [40, 15, 12, 8, 6, 6, 5, 10, 30])
+    table = predictive_counts(fit_overdispersed(counts), rng=1, size=2000)
+    assert table["mean"][0] == pytest.approx(39.0, abs=0.6)
+    assert sum(table["mean"]) == pytest.approx(counts.individuals)
+
+
+def test_several_populations_are_expected_together() -> None:
+    low, high = CountTable([3] * 4, range(4), [90, 6, 2, 2]), CountTable([3] * 4, range(4), [40, 6, 9, 45])
+    table = predictive_counts(fit_populations({"low": low, "high": high}), rng=1)
+    assert table["observed"] == (130, 12, 11, 47)
+    assert sum(table["mean"]) == pytest.approx(200)
+    assert table["mean"][0] == pytest.approx(130, abs=6)

@@ -219,8 +219,7 @@ def test_a_result_outside_the_table_and_rates_that_are_undefined() -> None:
     best = stopping_table(FITS["map"], LOSS, cost_per_replicate=0.01, max_replicates=5, start=(2, 1))
     with pytest.raises(br.OptionError, match="from n = 2, s = 1 to n = 5, got n = 6, s = 3"):
         best.action(6, 3)
-    with pytest.warns(br.BinrepsWarning):
-        undefined = br.fit_average(br.CountTable([2], [0]))
+    undefined = br.fit_average(br.CountTable([2], [0]))
     with pytest.raises(br.FitError, match="needs three defined rates"):
         stopping_table(undefined, LOSS, cost_per_replicate=0.01, max_replicates=5)
 
@@ -228,7 +227,7 @@ def test_a_result_outside_the_table_and_rates_that_are_undefined() -> None:
 def test_draws_of_a_posterior_are_learnt_from_too() -> None:
     exact = FITS["few"]
     chains = br.Rates(*(np.reshape(rate, (2, -1)) for rate in exact.draws(20_000, rng=3)))
-    drawn = McmcFit(FEW, br.Prior(), chains, np.zeros((2, 10_000), bool))
+    drawn = McmcFit.of(FEW, br.Prior(), chains, np.zeros((2, 10_000), bool))
     options = {"cost_per_replicate": 0.01, "max_replicates": 8}
     for start, new in (((0, 0), True), ((4, 1), False)):
         found, known = (stopping_table(fit, LOSS, start=start, new=new, **options) for fit in (drawn, exact))

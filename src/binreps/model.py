@@ -1,4 +1,4 @@
-"""The model: rates, priors, the likelihood, and the score of one individual when the rates are known.
+"""The models: rates, priors, what either class makes of a record, and the score when the rates are known.
 
 ::
 
@@ -9,13 +9,14 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logit, xlog1py, xlogy
+from scipy.special import bdtr, expit, gammaln, logit, xlog1py, xlogy
 
 from binreps.counts import CountTable, whole_numbers
 from binreps.errors import DataError, OptionError
@@ -24,6 +25,11 @@ Float = NDArray[np.float64]
 
 NAMES = ("prevalence", "false_positive", "false_negative")
 """The three rates, in the order used everywhere: θ, p, q."""
+
+CORRELATION = "intraclass_correlation"
+"""The name of ρ, the correlation of two replicates of one individual whose status is given."""
+
+_FEW = 64  # replicates up to which a product of factors is added up one by one
 
 TIE = 4 * float(np.finfo(float).eps)
 """A score this close to a threshold is on it: 9/11 and 1 − 2/11 are not the same double."""
@@ -117,6 +123,45 @@ def _shapes(name: str, pair: object) -> tuple[float, float]:
     return a, b
 
 
+@dataclass(frozen=True, eq=False)
+class Records:
+    """Results that a fit is asked about: s positives among n replicates, in any order and shape.
+
+    Examples
+    --------
+    >>> records = Records.of(3, [0, 1, 1])
+    >>> records.distinct()
+    ([(3, 0), (3, 1)], array([0, 1, 1]))
+    """
+
+    n: NDArray[np.int64]
+    s: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, *asked: Any) -> Records:
+        """The records of n and s, or of a count table."""
+        if len(asked) == 1 and isinstance(asked[0], CountTable | Records):
+            return cls(asked[0].n, asked[0].s)
+        if len(asked) != 2:
+            raise OptionError(f"ask about n and s, or about a count table, got {len(asked)} arguments")
+        return cls(*checked_pairs(*asked))
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape in which answers are given."""
+        return self.n.shape
+
+    def distinct(self) -> tuple[list[tuple[int, int]], NDArray[np.intp]]:
+        """The keys (n, s) that differ, sorted, and which of them each record has."""
+        n, s = self.n.ravel(), self.s.ravel()
+        if n.max(initial=0) < 2**31:  # then one number tells pairs apart, and sorts much faster than two
+            _, first, where = np.unique(n * (n + 1) // 2 + s, return_index=True, return_inverse=True)
+            pairs = np.stack([n[first], s[first]])
+        else:
+            pairs, where = np.unique(np.stack([n, s]), axis=1, return_inverse=True)
+        return [(a, b) for a, b in pairs.T.tolist()], where.ravel()
+
+
 def checked_pairs(n: ArrayLike, s: ArrayLike) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Broadcast n and s, refusing what cannot be a number of replicates and of positives."""
     n_values, s_values = whole_numbers("n", n), whole_numbers("s", s)
@@ -188,26 +233,162 @@ def _log_ratio(above: Float, below: Float) -> Float:
     return np.log(np.where(above == 0, 1.0, above)) - np.log(np.where(below == 0, 1.0, below))
 
 
-def log_class_likelihoods(counts: CountTable, p: Any, q: Any) -> tuple[Float, Float]:
-    """Per cell, log of p^s(1−p)^(n−s) and of (1−q)^s q^(n−s); −∞ where a known status excludes the class.
-
-    p and q are numbers, or arrays that broadcast against a leading axis of cells.
-    """
-    p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
-    shape = (-1,) + (1,) * max(p.ndim, q.ndim)
-    s, misses, known = (v.reshape(shape) for v in (counts.s, counts.n - counts.s, counts.known))
-    negative, positive = _log_powers(s, misses, p), _log_powers(misses, s, q)
-    if counts.has_known:
-        negative = np.where(known == 1, -np.inf, negative)
-        positive = np.where(known == 0, -np.inf, positive)
-    return negative, positive
-
-
 def _log_powers(k: NDArray[np.int64], m: NDArray[np.int64], x: Float) -> Float:
     """k log x + m log(1−x), with 0 log 0 = 0."""
     if np.all((x > 0) & (x < 1)):  # the usual case: one logarithm for all cells
         return np.asarray(k * np.log(x) + m * np.log1p(-x))
     return np.asarray(xlogy(k, x) + xlog1py(m, -x))
+
+
+def log_rising(x: Any, rho: Any, k: NDArray[np.int64]) -> Float:
+    """Σ_{j<k} log(x + jρ), for x and ρ that broadcast, along a new first axis for the entries of k."""
+    x, rho = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(rho, dtype=float))
+    most = int(k.max(initial=0))
+    if most <= _FEW:
+        factors = np.log(x + np.arange(most).reshape(-1, *(1,) * x.ndim) * rho)
+        return np.concatenate([np.zeros((1, *x.shape)), np.cumsum(factors, axis=0)])[k]
+    z = x / np.maximum(rho, 1e-30)
+    steps = k.reshape(-1, *(1,) * x.ndim).astype(float)
+    u = steps / z
+    # log Γ(z+k) − log Γ(z) − k log z by Stirling's formula, with no difference of large numbers left.
+    bend = z * _log1p_less(u) + (steps - 0.5) * np.log1p(u)
+    return np.asarray(steps * np.log(x) + bend + _stirling_rest(z + steps) - _stirling_rest(z))
+
+
+def _log1p_less(u: Float) -> Float:
+    """log(1 + u) − u, also where u is small."""
+    small = np.minimum(u, 0.02)
+    series = sum((-1) ** (i + 1) * small**i / i for i in range(2, 11))
+    return np.where(u < 0.02, series, np.log1p(u) - u)
+
+
+def _stirling_rest(z: Float) -> Float:
+    """log Γ(z) − [(z − ½) log z − z + ½ log 2π]."""
+    large = np.maximum(z, 15.0)
+    series = 1 / (12 * large) - 1 / (360 * large**3) + 1 / (1260 * large**5) - 1 / (1680 * large**7)
+    some = np.minimum(z, 15.0)
+    return np.where(z > 15, series, gammaln(some) - (some - 0.5) * np.log(some) + some - 0.9189385332046727)
+
+
+class Model(ABC):
+    """How replicates err: names of the parameters, where they may lie, what either class makes of a record.
+
+    The first parameter is always the prevalence θ; the others say how replicates err.
+    """
+
+    names: ClassVar[tuple[str, ...]]
+    ends: ClassVar[tuple[float, ...]]  # each parameter lies between 0 and its end
+    independent: ClassVar[bool]  # whether replicates are, given the status
+
+    @abstractmethod
+    def log_classes(self, records: Any, *errors: Any) -> tuple[Float, Float]:
+        """log P(s | T = 0) and log P(s | T = 1) along a new first axis, without binomial coefficients.
+
+        −∞ where a known status excludes the class. The error parameters broadcast against each other.
+        """
+
+    @abstractmethod
+    def ranges(self, n: int, starts: NDArray[np.int64], *errors: Any) -> tuple[Float, Float]:
+        """P(start ≤ s < next start), given T = 0 and given T = 1, along a new last axis; the last up to n."""
+
+    def log_shares(self, records: Any, theta: Any, *errors: Any) -> tuple[Float, Float]:
+        """log (1−θ) P(s | T = 0) and log θ P(s | T = 1), along a new first axis."""
+        negative, positive = self.log_classes(records, *errors)
+        with np.errstate(divide="ignore"):  # a prevalence may round to 0 or 1
+            return negative + np.log1p(-theta), positive + np.log(theta)
+
+    def chance(self, key: tuple[int, int], theta: Any, *errors: Any) -> Float:
+        """P(T = 1 | s) of one record at given parameters."""
+        negative, positive = self.log_shares(self.record(key), theta, *errors)
+        with np.errstate(over="ignore"):
+            return np.asarray(1 / (1 + np.exp(negative[0] - positive[0])))
+
+    def log_likelihood(self, counts: CountTable, theta: Any, *errors: Any) -> Float:
+        """log L = Σ w log[θ P(s | T = 1) + (1−θ) P(s | T = 0)]."""
+        mixture = np.logaddexp(*self.log_shares(counts, theta, *errors))
+        return np.asarray(np.einsum("k,k...->...", counts.weight.astype(float), mixture))
+
+    def record(self, key: tuple[int, int]) -> Records:
+        """One record as records."""
+        return Records(np.array([key[0]]), np.array([key[1]]))
+
+
+class Alike(Model):
+    """Every replicate errs alike: P(s | T = 0) = p^s (1−p)^(n−s), P(s | T = 1) = (1−q)^s q^(n−s)."""
+
+    names: ClassVar = NAMES
+    ends: ClassVar = (1.0, 0.5, 0.5)
+    independent: ClassVar = True
+
+    def log_classes(self, records: Any, p: Any, q: Any) -> tuple[Float, Float]:
+        """As `Model` says."""
+        p, q = np.asarray(p, dtype=float), np.asarray(q, dtype=float)
+        shape = (-1,) + (1,) * max(p.ndim, q.ndim)
+        s, misses = (v.reshape(shape) for v in (records.s, records.n - records.s))
+        return _excluding(records, _log_powers(s, misses, p), _log_powers(misses, s, q))
+
+    def chance(self, key: tuple[int, int], theta: Any, *errors: Any) -> Float:
+        """As `Model` says; also where a rate of 0 or 1 makes both classes impossible."""
+        return score_at(np.int64(key[0]), np.int64(key[1]), theta, *errors)  # type: ignore[arg-type]
+
+    def ranges(self, n: int, starts: NDArray[np.int64], p: Any, q: Any) -> tuple[Float, Float]:
+        """Differences of distribution functions: n = 10⁶ neither underflows nor needs a million terms."""
+        below = np.concatenate([starts[1:] - 1, [n]]).astype(float)
+
+        def differences(chance: Float) -> Float:
+            cumulative = bdtr(below, n, chance[..., None])
+            cumulative[..., -1] = 1.0
+            return np.maximum(np.diff(cumulative, axis=-1, prepend=0.0), 0.0)
+
+        return differences(np.asarray(p)), differences(1 - np.asarray(q))
+
+
+class Correlated(Model):
+    """Replicates of one individual are correlated: s is beta-binomial, given the status.
+
+    With mean r = p or 1 − q and intra-class correlation ρ,
+    P(s) = Π_{j<s} (r(1−ρ) + jρ) · Π_{j<n−s} ((1−r)(1−ρ) + jρ) / Π_{j<n} (1−ρ + jρ). Nothing is singular at
+    ρ = 0, where replicates are independent.
+    """
+
+    names: ClassVar = (*NAMES, CORRELATION)
+    ends: ClassVar = (1.0, 0.5, 0.5, 1.0)
+    independent: ClassVar = False
+
+    def log_classes(self, records: Any, p: Any, q: Any, rho: Any) -> tuple[Float, Float]:
+        """As `Model` says."""
+        s, misses, rest = records.s, records.n - records.s, 1 - np.asarray(rho, dtype=float)
+        negative = log_rising(p * rest, rho, s) + log_rising((1 - p) * rest, rho, misses)
+        positive = log_rising((1 - q) * rest, rho, s) + log_rising(q * rest, rho, misses)
+        common = log_rising(rest, rho, records.n)
+        common = common.reshape(common.shape + (1,) * (negative.ndim - common.ndim))
+        return _excluding(records, negative - common, positive - common)
+
+    def ranges(self, n: int, starts: NDArray[np.int64], *errors: Any) -> tuple[Float, Float]:
+        """Sums over every s: the draws are taken a few at a time where n is large."""
+        s = np.arange(n + 1)
+        records = Records(np.full(n + 1, n), s)
+        ways = gammaln(n + 1) - gammaln(s + 1) - gammaln(n - s + 1)
+        columns = [np.atleast_1d(np.asarray(error, dtype=float)) for error in errors]
+        size = max(1, 2_000_000 // (n + 1))
+        found: list[list[Float]] = [[], []]
+        for start in range(0, columns[0].size, size):
+            some = [column[start : start + size] for column in columns]
+            for each, log_class in zip(found, self.log_classes(records, *some), strict=True):
+                each.append(np.add.reduceat(np.exp(log_class.T + ways), starts, axis=1))
+        negative, positive = (np.concatenate(each) for each in found)
+        return negative, positive
+
+
+def _excluding(records: Any, negative: Float, positive: Float) -> tuple[Float, Float]:
+    """The log likelihoods, −∞ for the class that a known status excludes."""
+    if isinstance(records, CountTable) and records.has_known:
+        known = records.known.reshape(-1, *(1,) * (negative.ndim - 1))
+        return np.where(known == 1, -np.inf, negative), np.where(known == 0, -np.inf, positive)
+    return negative, positive
+
+
+ALIKE, CORRELATED = Alike(), Correlated()
 
 
 def log_likelihood(counts: CountTable, rates: Rates) -> float:
@@ -220,8 +401,4 @@ def log_likelihood(counts: CountTable, rates: Rates) -> float:
     >>> round(log_likelihood(CountTable([3], [1]), Rates(0.4, 0.1, 0.2)), 6)
     -2.790345
     """
-    theta, p, q = rates
-    negative, positive = log_class_likelihoods(counts, p, q)
-    with np.errstate(divide="ignore"):
-        mixture = np.logaddexp(np.log1p(-theta) + negative, np.log(theta) + positive)
-    return float(np.dot(counts.weight, mixture)) if len(counts) else 0.0
+    return float(ALIKE.log_likelihood(counts, *rates)) if len(counts) else 0.0

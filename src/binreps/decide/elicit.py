@@ -15,9 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc, betaincinv
 
-from binreps.counts import CountTable
 from binreps.errors import FitError, OptionError
-from binreps.fits.base import Fit
+from binreps.fits.base import Fit, check_one_population
 from binreps.fits.exact.grid import find_root
 from binreps.model import NAMES, Prior
 from binreps.options import check_level, real, shown
@@ -245,6 +244,7 @@ def earlier(fit: Fit, *, discount: float = 1.0) -> tuple[Belief, Belief, Belief]
 
     Examples
     --------
+    >>> from binreps.counts import CountTable
     >>> from binreps.fits.bayes import fit_bayes
     >>> last_year = fit_bayes(CountTable([4] * 5, range(5), [50, 18, 6, 9, 17]))
     >>> [tuple(round(shape, 1) for shape in belief.shapes) for belief in earlier(last_year)]
@@ -252,10 +252,10 @@ def earlier(fit: Fit, *, discount: float = 1.0) -> tuple[Belief, Belief, Belief]
     """
     if not 0 < real(discount) <= 1:
         raise OptionError(f"discount must be above 0 and at most 1, got {shown(discount)}")
-    interval = getattr(fit, "interval", None)
-    if interval is None or not isinstance(fit.counts, CountTable):
+    check_one_population(fit)
+    if fit.posterior.certain:
         raise FitError(f"a prior is made of the posterior of one population, got {fit.method}")
-    ends = zip(NAMES, *interval(0.9), strict=True)
+    ends = zip(NAMES, *fit.interval(0.9), strict=True)
     worth = "" if discount == 1 else f", each individual counted as {discount:g}"
     said = f"an earlier fit to {fit.counts.individuals:,} individuals{worth}; not for the same data again"
     beliefs = [_from_quantiles(name, (low, 0.05), (high, 0.95), said) for name, low, high in ends]

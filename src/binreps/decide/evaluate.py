@@ -170,7 +170,7 @@ def evaluate(
     >>> judged.total_risk, judged.sensitivity
     (1.2, 0.5)
     """
-    y, t, w, left_out = _judged(scores, truth, weight)
+    y, t, w, left_out = judged(scores, truth, weight)
     answers = loss.classify(y) if thresholds is None else classify(y, *thresholds)
     a, b, c, d, e, f = np.bincount((3 * t + 2 * answers).astype(int), w, minlength=6).astype(int).tolist()
     with np.errstate(divide="ignore"):
@@ -379,7 +379,7 @@ def _check_folds(folds: int, individuals: int) -> None:
         raise OptionError(f"folds must be at most the number of individuals, {individuals}, got {folds}")
 
 
-def _judged(
+def judged(
     scores: ArrayLike, truth: ArrayLike, weight: ArrayLike | None
 ) -> tuple[Float, Float, NDArray[np.int64], int]:
     """Scores, truths and weights of those who have both, and how many have not."""
@@ -399,7 +399,7 @@ def _binned(
 ) -> tuple[NDArray[np.intp], Float, Float, Float]:
     """Of each bin that is not empty: its index, individuals, mean score and share of positives."""
     check_whole("bins", bins, 1, _MOST)
-    y, t, w, _ = _judged(scores, truth, weight)
+    y, t, w, _ = judged(scores, truth, weight)
     edges = np.arange(1, bins) / bins
     index = np.searchsorted(edges, y, side="right")
     sums: list[Float] = [np.bincount(index, v, minlength=bins).astype(float) for v in (w, w * y, w * t)]

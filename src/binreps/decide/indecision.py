@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from binreps.decide.evaluate import Evaluation, evaluate
+from binreps.decide.evaluate import judged
 from binreps.decide.loss import Loss, checked_scores
 from binreps.errors import OptionError
 from binreps.model import Float
 from binreps.table import Table
 
-_MOST_JUMPS = 200  # beyond, no jump is large enough to be seen
+_ROUNDING = 1e-12  # of the largest cost: jumps that are closer are one
 
 
 def risk_by_cost(
@@ -65,27 +63,40 @@ def risk_by_cost(
         )
     columns: dict[str, list[Any]] = {"method": [], "inconclusive": [], "risk": []}
     for method, values in scores.items():
-        for start, end, judged in _pieces(checked_scores(values), truth, weight, b, c):
+        for start, end, first, last in _risk_lines(checked_scores(values), truth, weight, b, c):
             columns["method"] += [method] * 2
             columns["inconclusive"] += [start, end]
-            columns["risk"] += [replace(judged, loss=Loss(b, c, a)).mean_risk for a in (start, end)]
+            columns["risk"] += [first, last]
     return Table(columns)
 
 
-def _pieces(
-    y: Float, truth: ArrayLike, weight: ArrayLike | None, b: float, c: float
-) -> Iterator[tuple[float, float, Evaluation]]:
-    """Costs from jump to jump, with the answers between them, which do not change."""
+def _risk_lines(y: Float, truth: ArrayLike, weight: ArrayLike | None, b: float, c: float) -> Iterator[Any]:
+    """Costs from jump to jump, each with the risk at its start and at its end.
+
+    At a cost a everyone whose answer stops being inconclusive at a or above costs a, the others what their
+    own answer costs: with individuals in the order of these values, two running sums say all.
+    """
+    y, t, w, _ = judged(y, truth, weight)
     highest = b * (c / (b + c))
-    jumps = _jumps(np.minimum(c * y, b * (1 - y)), highest)
-    for start, end in pairwise([0.0, *jumps.tolist(), highest]):
-        yield start, end, evaluate(y, truth, Loss(b, c, (start + end) / 2), weight)
+    stops = np.minimum(c * y, b * (1 - y))
+    answered = np.where(t == 1, np.where(c * y < b * (1 - y), c, 0.0), np.where(c * y < b * (1 - y), 0.0, b))
+    jumps = _jumps(stops, highest)
+    order = np.argsort(stops, kind="stable")
+    paid = np.concatenate([[0.0], np.cumsum((w * answered)[order])])
+    people = np.concatenate([[0.0], np.cumsum(w[order])])
+    edges = np.concatenate([[0.0], jumps, [highest]])
+    # those who stop at a jump, give or take a rounding, are still inconclusive on the piece that ends there
+    done = np.searchsorted(stops[order], edges[:-1] * (1 + _ROUNDING) + 1e-300, side="right")
+    done[0] = np.searchsorted(stops[order], 0.0, side="right")
+    total = max(float(people[-1]), 1e-300)
+    for start, end, k in zip(edges[:-1].tolist(), edges[1:].tolist(), done.tolist(), strict=True):
+        fixed, open_ = float(paid[k]), float(people[-1] - people[k])
+        yield start, end, (fixed + start * open_) / total, (fixed + end * open_) / total
 
 
-def _jumps(largest: Float, highest: float) -> Float:
-    """Where answers stop being inconclusive, inside the range; too many are replaced by equal steps."""
-    found = np.unique(largest[(largest > 0) & (largest < highest)])
-    found = found[np.diff(found, prepend=-highest) > 1e-12 * highest]  # 1/5 and 1 − 4/5 are one jump
-    if found.size <= _MOST_JUMPS:
-        return found
-    return np.linspace(0, highest, _MOST_JUMPS + 2)[1:-1]
+def _jumps(stops: Float, highest: float) -> Float:
+    """Where answers stop being inconclusive, inside the range."""
+    found = np.unique(stops[(stops > 0) & (stops < highest)])
+    return np.asarray(
+        found[np.diff(found, prepend=-highest) > _ROUNDING * highest]
+    )  # 1/5 and 1 − 4/5 are one

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from binreps.counts import is_null, whole_numbers
 from binreps.errors import DataError, OptionError
+from binreps.fits.base import Fit, check_one_population
 from binreps.model import TIE, Float
 from binreps.options import check_level, real, shown
 from binreps.table import Table
@@ -224,16 +225,13 @@ def decision_words(decisions: ArrayLike) -> Any:
     return np.asarray(words[np.where(np.isnan(answers), 3, 2 * answers).astype(int)], dtype=object).tolist()
 
 
-def decision_table(
-    fit: Predictor, loss: Loss, replicates: int | Iterable[int], *, level: float = 0.9
-) -> Table:
+def decision_table(fit: Fit, loss: Loss, replicates: int | Iterable[int], *, level: float = 0.9) -> Table:
     """What to answer for the next individual, for every possible result.
 
     Parameters
     ----------
     fit : any fit
-        Its `.predict(n, s)` gives the probabilities, its `.predict_interval(n, s, level=…)`, if it has one,
-        their interval. The answer uses the probability alone.
+        Of one population. The answer uses the probability alone; a point fit gives no interval.
     loss : Loss
     replicates : int or iterable of int
         The numbers of replicates to tabulate; a single m stands for 1, …, m.
@@ -243,30 +241,26 @@ def decision_table(
     Returns
     -------
     Table
-        Columns n, s, probability, (lower, upper,) decision and expected_cost, the cost to expect from it.
+        Columns n, s, probability, lower, upper, decision and expected_cost, the cost to expect from it.
 
     Examples
     --------
-    >>> from types import SimpleNamespace
-    >>> from binreps.model import Rates, likelihood_score
-    >>> fit = SimpleNamespace(predict=lambda n, s: likelihood_score(n, s, Rates(0.4, 0.1, 0.2)))
+    >>> from binreps.counts import CountTable
+    >>> from binreps.fits.bayes import fit_bayes
+    >>> fit = fit_bayes(CountTable([4] * 5, range(5), weight=[50, 18, 6, 9, 17]))
     >>> print(decision_table(fit, Loss(inconclusive=0.2), replicates=[2]))
-    n  s  probability  decision      expected_cost
-    2  0        0.032  negative              0.032
-    2  1        0.542  inconclusive          0.200
-    2  2        0.977  positive              0.023
+    n  s  probability  lower  upper  decision      expected_cost
+    2  0        0.012  0.003  0.027  negative              0.012
+    2  1        0.378  0.201  0.572  inconclusive          0.200
+    2  2        0.971  0.942  0.990  positive              0.029
     costs: false positive 1, false negative 1, inconclusive 0.2; negative below 0.2, positive above 0.8
     """
     check_level(level)
-    if not hasattr(fit, "predict"):
-        advice = "of the fit of several populations choose one, such as fit[name]"
-        raise OptionError(f"fit must be one fit, got {type(fit).__name__}; {advice}")
+    check_one_population(fit)
     n, s = _results(replicates)
     probability = np.asarray(fit.predict(n, s), dtype=float)
-    columns: dict[str, Any] = {"n": n, "s": s, "probability": probability}
-    interval = getattr(fit, "predict_interval", None)
-    if interval is not None:
-        columns["lower"], columns["upper"] = interval(n, s, level=level)
+    lower, upper = fit.predict_interval(n, s, level=level)
+    columns: dict[str, Any] = {"n": n, "s": s, "probability": probability, "lower": lower, "upper": upper}
     columns["decision"] = decision_words(loss.classify(probability))
     columns["expected_cost"] = loss.risks(probability).min(axis=-1)  # the best rule takes the least
     return Table(columns, note=str(loss))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import bdtr
 
 from binreps.counts import UNKNOWN, CountTable, whole_numbers
 from binreps.errors import OptionError
-from binreps.model import Float, Rates
+from binreps.fits.base import AnyFit, Fit, check_fit
+from binreps.model import Float
 from binreps.options import check_level, check_whole, generator
 from binreps.table import Table
 
@@ -19,19 +19,8 @@ _MOST_PANELS = 6
 _MOST_BINS = 30
 
 
-class Posterior(Protocol):
-    """All that a predictive check needs of a fit: its data, and draws from its posterior."""
-
-    @property
-    def counts(self) -> CountTable:
-        """The data it was made from."""
-
-    def draws(self, size: int, rng: np.random.Generator | int, /) -> Rates:
-        """Independent draws of the rates."""
-
-
 def predictive_counts(
-    fit: Posterior,
+    fit: AnyFit,
     *,
     rng: np.random.Generator | int,
     size: int = 1000,
@@ -40,14 +29,15 @@ def predictive_counts(
 ) -> Table:
     """How many individuals had s positives among n, and how many the fit would expect if it were repeated.
 
-    Each draw (θ, p, q) from the posterior gives a new table: of the individuals with n replicates, those of
-    unknown status spread over s by C(n,s)[θ(1−q)^s q^(n−s) + (1−θ)p^s(1−p)^(n−s)], those of known status by
-    their own class's binomial law.
+    Each draw from the posterior gives a new table: of the individuals with n replicates, those of unknown
+    status spread over s by θ P(s | T = 1) + (1−θ) P(s | T = 0), as the fit's model has it, those of known
+    status by their own class's law.
 
     Parameters
     ----------
-    fit : BayesFit
-        Anything with `.counts` and `.draws`.
+    fit : any fit
+        Several populations are expected together, each by its own prevalence. A point is one draw, again
+        and again.
     rng : int or numpy.random.Generator
         Seed of the draws.
     size : int
@@ -71,21 +61,23 @@ def predictive_counts(
     >>> table["observed"], [round(mean) for mean in table["mean"]]
     ((50, 10, 40), [48, 13, 38])
     """
+    check_fit(fit)
     check_level(level)
     check_whole("size", size, 1, 10**6)
-    counts, source = fit.counts, generator(rng)
-    shown = _most_common(counts) if replicates is None else _checked(replicates)
-    draws = fit.draws(size, source)
+    source = generator(rng)
+    shown = _most_common(fit.everyone) if replicates is None else _checked(replicates)
+    draws = fit.joint_draws(size, source)
     tails = [(1 - level) / 2, (1 + level) / 2]
     columns: dict[str, list[Any]] = {
         name: [] for name in ("n", "s", "s_end", "observed", "mean", "lower", "upper")
     }
     for n in shown:
         starts = _bins(n)
-        expected, drawn = _predicted(counts, n, starts, draws, source)
+        each = [_predicted(one, n, starts, draws[name], source) for name, one in fit.parts.items()]
+        expected, drawn = sum(mean for mean, _ in each), sum(counts for _, counts in each)
         lower, upper = np.quantile(drawn, tails, axis=0)
         ends = [*(starts[1:] - 1), n]
-        observed = _observed(counts, n, starts)
+        observed = _observed(fit.everyone, n, starts)
         block = ([n] * starts.size, starts, ends, observed, expected, lower, upper)
         for column, values in zip(columns.values(), block, strict=True):
             column.extend(np.asarray(values).tolist())
@@ -121,26 +113,15 @@ def _observed(counts: CountTable, n: int, starts: NDArray[np.int64]) -> NDArray[
 
 
 def _predicted(
-    counts: CountTable, n: int, starts: NDArray[np.int64], draws: Rates, rng: np.random.Generator
+    fit: Fit, n: int, starts: NDArray[np.int64], draws: Float, rng: np.random.Generator
 ) -> tuple[Float, NDArray[np.int64]]:
-    """Mean count of each row, and the counts drawn, shape (draws, rows)."""
-    theta, p, q = (np.asarray(rate)[:, None] for rate in draws)
-    negative, positive = _shares(n, starts, p), _shares(n, starts, 1 - q)
-    laws = {UNKNOWN: theta * positive + (1 - theta) * negative, 0: negative, 1: positive}
+    """Mean count of each row in one population, and the counts drawn, shape (draws, rows)."""
+    theta, *errors = draws
+    negative, positive = fit.model.ranges(n, starts, *errors)
+    mixture = theta[:, None] * positive + (1 - theta[:, None]) * negative
     expected, drawn = np.zeros(starts.size), np.zeros(negative.shape, np.int64)
-    for status, law in laws.items():
-        people = int(counts.weight[(counts.n == n) & (counts.known == status)].sum())
+    for status, law in ((UNKNOWN, mixture), (0, negative), (1, positive)):
+        people = int(fit.counts.weight[(fit.counts.n == n) & (fit.counts.known == status)].sum())
         expected += people * law.mean(axis=0)
         drawn += rng.multinomial(people, law / law.sum(axis=1, keepdims=True))
     return expected, drawn
-
-
-def _shares(n: int, starts: NDArray[np.int64], chance: Float) -> Float:
-    """Probability of each row for a binomial of n: differences of its distribution function.
-
-    No power is taken, so n = 10⁶ neither underflows nor needs a million terms.
-    """
-    below = np.concatenate([starts[1:] - 1, [n]]).astype(float)
-    cumulative = bdtr(below, n, chance)
-    cumulative[:, -1] = 1.0
-    return np.maximum(np.diff(cumulative, axis=1, prepend=0.0), 0.0)

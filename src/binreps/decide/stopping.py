@@ -19,14 +19,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, xlog1py, xlogy
+from scipy.special import expit
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.decide.loss import Loss, decision_words
 from binreps.errors import DataError, FitError, OptionError
-from binreps.fits.base import Fit
-from binreps.fits.exact.grid import Grid
-from binreps.model import Float, checked_pairs, score_at
+from binreps.fits.base import Fit, check_one_population
+from binreps.fits.posterior import Nodes
+from binreps.model import ALIKE, Float, checked_pairs, score_at
 from binreps.options import check_whole
 from binreps.table import Table
 
@@ -40,7 +40,6 @@ _MOST_REPLICATES = 500
 _MOST_AHEAD = 100
 _MOST_BUDGET = 2**53
 _TOLERANCE = 1e-8  # of a probability on the lattice, between two grids
-_LARGEST_GRID = 250_000  # nodes
 _ROUNDING = 1e-12  # relative: measuring again must save more than this
 
 
@@ -199,6 +198,7 @@ def stopping_table(
     cost = _checked_cost(cost_per_replicate)
     n, s = _checked_start(start)
     check_whole("max_replicates", max_replicates, n, n + _MOST_REPLICATES)
+    check_one_population(fit)
     paths = _paths(fit, n, s, max_replicates - n, new=new)
     plan = _induction(paths.probability, paths.next_positive, loss, cost)
     k, j = np.tril_indices(max_replicates - n + 1)
@@ -276,58 +276,22 @@ def _reached(measure: NDArray[np.bool_], next_positive: Float) -> Float:
     return reached
 
 
-def _paths(fit: Any, n: int, s: int, depth: int, *, new: bool) -> _Paths:
+def _paths(fit: Fit, n: int, s: int, depth: int, *, new: bool) -> _Paths:
     """All that can happen to one individual, from the fit's posterior or from its fixed rates."""
-    grids = _posterior(fit)
-    if grids is None:
-        return _fixed_paths(fit, n, s, depth)
-    grid = grids[0]
-    found, before = (_grid_paths(one, n, s, depth, new) for one in grids)
-    error = _distance(found, before)
-    while error > _TOLERANCE and hasattr(grid, "resized") and 3.4 * grid.mass.size < _LARGEST_GRID:
-        grid = grid.resized(1.5)
-        found, before = _grid_paths(grid, n, s, depth, new), found
-        error = _distance(found, before)
-    return _Paths(*found, error=max(error, 1e-15))
-
-
-@dataclass(frozen=True)
-class _Draws:
-    """Draws from a posterior, each of the same mass, as a grid."""
-
-    nodes: tuple[Float, Float, Float]
-
-    @property
-    def mass(self) -> Float:
-        """Equal shares."""
-        return np.full(self.nodes[0].size, 1 / self.nodes[0].size)
-
-
-def _posterior(fit: Any) -> tuple[Grid | _Draws, Grid | _Draws] | None:
-    """Two grids of the posterior, or all draws and half of them; None if the fit is three numbers."""
-    posterior, chains = getattr(fit, "posterior", None), getattr(fit, "chains", None)
-    if chains is not None:
-        theta, p, q = (np.asarray(rate).T.ravel() for rate in chains)  # chains side by side: half of each
-        half = theta.size // 2
-        return _Draws((theta, p, q)), _Draws((theta[:half], p[:half], q[:half]))
-    if posterior is None:
-        return None
-    if not hasattr(posterior, "grid"):
+    if not fit.model.independent:
         raise FitError(
             f"what comes next needs replicates that are independent given the status: not {fit.method}"
         )
-    return posterior.grid, posterior.check
+    if fit.posterior.certain:
+        return _fixed_paths(fit, n, s, depth)
+    found, error = fit.posterior.settle(lambda nodes: _node_paths(nodes, n, s, depth, new), _TOLERANCE)
+    return _Paths(found[0], found[1], max(error, 1e-15))
 
 
-def _distance(found: tuple[Float, Float], before: tuple[Float, Float]) -> float:
-    """The largest difference of the probabilities on two grids."""
-    return max(float(np.nanmax(np.abs(one - other))) for one, other in zip(found, before, strict=True))
-
-
-def _fixed_paths(fit: Any, n: int, s: int, depth: int) -> _Paths:
+def _fixed_paths(fit: Fit, n: int, s: int, depth: int) -> _Paths:
     """With fixed rates: P = Y_L, and the next result is positive with probability P(1−q) + (1−P)p."""
     rates = fit.rates
-    if not all(isinstance(rate, float) and rate == rate for rate in rates):
+    if any(rate != rate for rate in rates):
         raise FitError(f"what comes next needs three defined rates, got {rates} from the {fit.method}")
     k, j = np.tril_indices(depth + 1)
     probability = np.full((depth + 1, depth + 1), np.nan)
@@ -337,9 +301,9 @@ def _fixed_paths(fit: Any, n: int, s: int, depth: int) -> _Paths:
     )
 
 
-def _grid_paths(grid: Grid | _Draws, n: int, s: int, depth: int, new: bool) -> tuple[Float, Float]:
-    """P and the chance of a positive next result over (k, j), under the posterior on one grid."""
-    (q, of_positive), (p, of_negative) = _class_masses(grid, n, s, new)
+def _node_paths(nodes: Nodes, n: int, s: int, depth: int, new: bool) -> Float:
+    """P and the chance of a positive next result over (k, j), under the posterior on one set of nodes."""
+    (q, of_positive), (p, of_negative) = _class_masses(nodes, n, s, new)
     log_m1 = _log_lattice(np.log1p(-q), np.log(q), of_positive, depth + 1)
     log_m0 = _log_lattice(np.log(p), np.log1p(-p), of_negative, depth + 1)
     log_m = np.logaddexp(log_m1, log_m0)
@@ -347,7 +311,7 @@ def _grid_paths(grid: Grid | _Draws, n: int, s: int, depth: int, new: bool) -> t
     probability, next_positive = (np.full(inside.shape, np.nan) for _ in range(2))
     probability[inside] = expit((log_m1[:-1, :-1])[inside] - (log_m0[:-1, :-1])[inside])
     next_positive[inside] = np.exp((log_m[1:, 1:])[inside] - (log_m[:-1, :-1])[inside])
-    return probability, np.minimum(next_positive, 1.0)
+    return np.stack([probability, np.minimum(next_positive, 1.0)])
 
 
 def _log_lattice(log_hit: Float, log_miss: Float, mass: Float, depth: int) -> Float:
@@ -366,24 +330,21 @@ def _log_lattice(log_hit: Float, log_miss: Float, mass: Float, depth: int) -> Fl
     return lattice
 
 
-def _class_masses(
-    grid: Grid | _Draws, n: int, s: int, new: bool
-) -> tuple[tuple[Float, Float], tuple[Float, Float]]:
+def _class_masses(nodes: Nodes, n: int, s: int, new: bool) -> tuple[tuple[Float, Float], tuple[Float, Float]]:
     """Where the individual stands: q with the mass of being positive, p with that of being negative.
 
     What happens to a positive individual depends on q alone, and to a negative one on p alone: the other
     rates are summed out once.
     """
-    theta, p, q = grid.nodes
+    ((theta, p, q), mass) = nodes[0]  # replicates that are independent: one block, three parameters
     if new:
-        log_positive = xlogy(n - s, q) + xlog1py(s, -q)
-        log_negative = xlogy(s, p) + xlog1py(n - s, -p)
+        log_negative, log_positive = (log[0] for log in ALIKE.log_classes(ALIKE.record((n, s)), p, q))
         top = max(log_positive.max(), log_negative.max())
         positive, negative = theta * np.exp(log_positive - top), (1 - theta) * np.exp(log_negative - top)
     else:
-        positive = score_at(np.int64(n), np.int64(s), theta, p, q)  # type: ignore[arg-type]
-        negative = score_at(np.int64(n), np.int64(n - s), 1 - theta, q, p)  # type: ignore[arg-type]
-    return _summed(grid.mass * positive, q), _summed(grid.mass * negative, p)
+        positive = ALIKE.chance((n, s), theta, p, q)
+        negative = ALIKE.chance((n, n - s), 1 - theta, q, p)
+    return _summed(mass * positive, q), _summed(mass * negative, p)
 
 
 def _summed(mass: Float, x: Float) -> tuple[Float, Float]:
@@ -499,6 +460,7 @@ def next_replicates(
     cost = _checked_cost(cost_per_replicate)
     check_whole("budget", budget, 0, _MOST_BUDGET)
     check_whole("ahead", ahead, 1, _MOST_AHEAD)
+    check_one_population(fit)
     unknown = counts.known == UNKNOWN
     n, s, weight = counts.n[unknown], counts.s[unknown], counts.weight[unknown]
     columns: dict[str, Any] = {"n": n, "s": s, "individuals": weight}

@@ -1,54 +1,101 @@
-"""What every fit offers, and what the point fits share."""
+"""What every fit offers, written once over (posterior, model, records)."""
 
 from __future__ import annotations
 
-import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
-from binreps.counts import CountTable
-from binreps.errors import BinrepsWarning, DataError, FitError, OptionError
-from binreps.model import NAMES, Float, Prior, Rates, likelihood_score
+from binreps.counts import UNKNOWN, CountTable
+from binreps.errors import DataError, FitError, OptionError
+from binreps.fits.posterior import Estimate, Marginal, Point, Posterior
+from binreps.model import ALIKE, NAMES, Float, Model, Prior, Rates, Records
+from binreps.options import check_level, check_whole, generator
 from binreps.table import Table
 
 _LEAST_SHAPE, _MOST_SHAPE = 0.05, 10**7
+_UNDEFINED = Rates(*(float("nan"),) * 3)
 
 
-class Fit(Protocol):
-    """What every fit offers."""
+class Trouble(NamedTuple):
+    """What an algorithm has to say of its own work: a name, a number, a sentence and what to do."""
+
+    name: str
+    number: float
+    sentence: str
+    advice: str
+
+
+class AnyFit(ABC):
+    """What fits of one population and of several have in common.
+
+    Attributes
+    ----------
+    kind : str
+        A short name of the method, the same in files, options and tables.
+    method : str
+        The method's name, in words.
+    notes : tuple of str
+        What the reader of the fit should know.
+    """
+
+    kind: ClassVar[str]
+    method: ClassVar[str]
+    has_model: ClassVar[bool] = True
+    """Whether the fit says how counts come about, so that they can speak against it."""
+    usual_error: ClassVar[float] = 1e-3
+    """The numerical error, in standard deviations, beyond which something went wrong."""
+    notes: tuple[str, ...]
 
     @property
-    def method(self) -> str:
-        """The method's name, in words."""
+    @abstractmethod
+    def parts(self) -> Mapping[Hashable, Fit]:
+        """The fit of each population by its name; one without a name where there is one population."""
 
     @property
-    def counts(self) -> CountTable:
-        """The data it was made from."""
+    @abstractmethod
+    def everyone(self) -> CountTable:
+        """All individuals."""
 
     @property
-    def rates(self) -> Rates:
-        """The estimates of prevalence and of the two error rates."""
+    @abstractmethod
+    def error(self) -> float:
+        """The numerical error, in posterior standard deviations."""
 
-    def score(self, n: ArrayLike, s: ArrayLike) -> Any:
-        """Scores of fitted individuals; never the known status itself."""
+    @property
+    @abstractmethod
+    def log_evidence(self) -> float:
+        """log ∫ L × prior, without binomial coefficients; NaN where it is not computed."""
 
-    def predict(self, n: ArrayLike, s: ArrayLike) -> Any:
-        """Probabilities that new individuals are positive."""
-
-    def summary(self) -> Table:
-        """The estimates as a table."""
-
-
-class PrintsItsSummary(ABC):
-    """What a fit shows of itself, in a terminal and in a notebook."""
+    @property
+    @abstractmethod
+    def identifiable(self) -> bool:
+        """Whether the data can tell prevalence and error rates apart without the prior's help."""
 
     @abstractmethod
-    def summary(self) -> Table:
-        """The estimates as a table."""
+    def joint_draws(self, size: int, rng: np.random.Generator | int) -> Mapping[Hashable, Float]:
+        """Independent draws of each population's parameters, shape (parameters, size); shared ones agree."""
+
+    @abstractmethod
+    def summary(self, level: float = 0.9) -> Table:
+        """The estimates as a table: rate, estimate, sd, lower, upper; NaN where the method has none."""
+
+    def troubles(self) -> Iterator[Trouble]:
+        """What the algorithm has to say of its own work."""
+        if self.error > self.usual_error:
+            yield Trouble(
+                "numerical-error",
+                self.error,
+                f"The numerical error of the fit is {self.error:.1g} of a standard deviation.",
+                "Read no more digits than that; fewer individuals with very many replicates are easier to "
+                "integrate.",
+            )
 
     def __str__(self) -> str:
         return str(self.summary())
@@ -59,25 +106,251 @@ class PrintsItsSummary(ABC):
         return self.summary()._repr_html_()
 
 
+class Fit(AnyFit):
+    """What every fit of one population offers: rates, and answers about records.
+
+    A record is asked for as n and s, which broadcast, or as a count table.
+
+    Attributes
+    ----------
+    counts : CountTable
+        The data it was made from.
+    prior : Prior or None
+    model : Model
+    posterior : Posterior
+    rates : Rates
+        The estimates of prevalence and of the two error rates.
+    """
+
+    model: ClassVar[Model] = ALIKE
+    counts: CountTable
+    rates: Rates  # no property: a dataclass would take it for a default
+    prior: Prior | None
+    posterior: Posterior
+
+    @property
+    def parts(self) -> Mapping[Hashable, Fit]:
+        """The fit itself, without a name."""
+        return MappingProxyType({None: self})
+
+    @property
+    def everyone(self) -> CountTable:
+        """All individuals."""
+        return self.counts
+
+    @property
+    def identifiable(self) -> bool:
+        """Whether the data can tell prevalence and error rates apart without the prior's help."""
+        return self.counts.identifiable
+
+    # Rates -----------------------------------------------------------------------------------------
+
+    @property
+    @abstractmethod
+    def sd(self) -> Rates:
+        """Posterior standard deviations; NaN for a point."""
+
+    @abstractmethod
+    def interval(self, level: float = 0.9) -> tuple[Rates, Rates]:
+        """The equal-tailed credible interval of each rate: lower ends, upper ends; NaN for a point."""
+
+    @property
+    def error(self) -> float:
+        """Numerical error of means, sds and evidence, in units of the sd; fixed when the fit is made."""
+        return self.posterior.error
+
+    @property
+    def log_evidence(self) -> float:
+        """log ∫ L × prior, without binomial coefficients; priors normalised on their supports."""
+        return self.posterior.log_evidence
+
+    # Individuals -----------------------------------------------------------------------------------
+
+    def score(self, *asked: Any) -> Any:
+        """P(T = 1 | data) of individuals of the data, by their results; never the known status itself."""
+        return self.posterior.chances(Records.of(*asked), new=False).value
+
+    def score_error(self, *asked: Any) -> Any:
+        """The numerical error of `.score`: larger for cells far from the data."""
+        return self.posterior.chances(Records.of(*asked), new=False).error
+
+    def predict(self, *asked: Any) -> Any:
+        """The probability that a *new* individual with these results is positive.
+
+        E[θ P(s | T = 1)] / E[θ P(s | T = 1) + (1−θ) P(s | T = 0)] under the posterior: the new result is
+        evidence about the rates too (erratum E10).
+        """
+        return self.posterior.chances(Records.of(*asked), new=True).value
+
+    def predict_error(self, *asked: Any) -> Any:
+        """The numerical error of `.predict`."""
+        return self.posterior.chances(Records.of(*asked), new=True).error
+
+    def score_interval(self, *asked: Any, level: float = 0.9) -> tuple[Any, Any]:
+        """Equal-tailed interval of P(T = 1 | s; rates) for individuals of the data; NaN for a point.
+
+        It says what the uncertain rates leave open.
+        """
+        lower, upper = self._ends(asked, level, new=False)
+        return lower.value, upper.value
+
+    def predict_interval(self, *asked: Any, level: float = 0.9) -> tuple[Any, Any]:
+        """The same for new individuals, whose own result reweights the posterior."""
+        lower, upper = self._ends(asked, level, new=True)
+        return lower.value, upper.value
+
+    def score_interval_error(self, *asked: Any, level: float = 0.9) -> Any:
+        """The numerical error of the ends of `.score_interval`, the larger of the two."""
+        lower, upper = self._ends(asked, level, new=False)
+        return np.maximum(lower.error, upper.error)
+
+    def predict_interval_error(self, *asked: Any, level: float = 0.9) -> Any:
+        """The numerical error of the ends of `.predict_interval`, the larger of the two."""
+        lower, upper = self._ends(asked, level, new=True)
+        return np.maximum(lower.error, upper.error)
+
+    def _ends(self, asked: tuple[Any, ...], level: float, *, new: bool) -> list[Estimate]:
+        check_level(level)
+        tails = [(1 - level) / 2, (1 + level) / 2]
+        return self.posterior.quantiles(Records.of(*asked), tails, new=new)
+
+    def joint_draws(self, size: int, rng: np.random.Generator | int) -> Mapping[Hashable, Float]:
+        """Independent draws of all parameters, shape (parameters, size)."""
+        check_whole("size", size, 0)
+        source = generator(rng)
+        nothing = np.empty((len(self.model.names), 0))
+        return {None: self.posterior.draws(int(size), source) if size else nothing}
+
+    # Words -----------------------------------------------------------------------------------------
+
+    def summary(self, level: float = 0.9) -> Table:
+        """Estimates, sds and equal-tailed intervals of the rates, and of sensitivity and specificity."""
+        lower, upper = self.interval(level)
+        columns = rates_rows(estimate=self.rates, sd=self.sd, lower=lower, upper=upper)
+        for name, row in self._more_rows(level).items():
+            columns["rate"].append(name)
+            for column, value in zip(("estimate", "sd", "lower", "upper"), row, strict=True):
+                columns[column].append(value)
+        return Table(columns, title=fit_title(self.method, self.counts), note=self._words(level))
+
+    def _more_rows(self, level: float) -> dict[str, tuple[float, float, float, float]]:
+        """Rows besides the five that every model has."""
+        del level
+        return {}
+
+    @abstractmethod
+    def _words(self, level: float) -> str:
+        """The lines below the table."""
+
+
 @dataclass(frozen=True, repr=False)
-class PointFit(PrintsItsSummary):
+class PointFit(Fit):
     """A fit that is three numbers; scores and predictions are the likelihood score at them."""
 
-    method: ClassVar[str]
     counts: CountTable
     rates: Rates
+    notes: tuple[str, ...] = field(default=(), kw_only=True)
 
-    def score(self, n: ArrayLike, s: ArrayLike) -> Any:
-        """Score of fitted individuals with s positives among n replicates."""
-        return likelihood_score(n, s, self.rates)
+    @cached_property
+    def posterior(self) -> Posterior:  # type: ignore[override]
+        """All mass on the estimates."""
+        return Point(*self.rates)
 
-    def predict(self, n: ArrayLike, s: ArrayLike) -> Any:
-        """Probability that a new individual with s positives among n replicates is positive."""
-        return likelihood_score(n, s, self.rates)
+    @property
+    def sd(self) -> Rates:
+        """NaN: a point has no spread."""
+        return _UNDEFINED
 
-    def summary(self) -> Table:
-        """The estimates: prevalence, error rates, sensitivity and specificity."""
-        return Table(rates_rows(estimate=self.rates), title=fit_title(self.method, self.counts))
+    def interval(self, level: float = 0.9) -> tuple[Rates, Rates]:
+        """NaN: a point has no interval."""
+        check_level(level)
+        return _UNDEFINED, _UNDEFINED
+
+    def _words(self, level: float) -> str:
+        del level
+        return "\n".join(self.notes)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "posterior"}
+
+
+@dataclass(frozen=True, repr=False)
+class PosteriorFit(Fit):
+    """A fit with a posterior: means, sds, densities, quantiles and draws of its parameters."""
+
+    counts: CountTable
+    prior: Prior
+    posterior: Posterior = field(compare=False)
+    notes: ClassVar[tuple[str, ...]] = ()  # type: ignore[misc]
+
+    @property
+    def rates(self) -> Rates:  # type: ignore[override]
+        """Posterior means."""
+        return Rates(*self.posterior.mean[:3])
+
+    @property
+    def sd(self) -> Rates:
+        """Posterior standard deviations."""
+        return Rates(*self.posterior.sd[:3])
+
+    @property
+    def correlation(self) -> Float:
+        """Posterior correlation matrix of the parameters, in the order of the model's names."""
+        sd = self.posterior.sd
+        return np.asarray(self.posterior.covariance / np.outer(sd, sd))
+
+    def marginal(self, name: str) -> Marginal:
+        """The posterior of one rate: `.density(x)`, `.cumulative(x)`, `.quantile(probability)`, `.mode`."""
+        names = self.model.names
+        if name not in names:
+            raise OptionError(f"name must be one of {', '.join(names)}, got {name!r}")
+        return self.posterior.marginal(names.index(name))
+
+    def quantile(self, probability: ArrayLike) -> Rates:
+        """The quantiles of the three rates; an array of probabilities gives arrays."""
+        wanted = np.asarray(probability, dtype=float)
+        if not np.all((wanted > 0) & (wanted < 1)):
+            raise OptionError(f"probability must be between 0 and 1, got {wanted}")
+        return Rates(*(self.marginal(name).quantile(wanted) for name in NAMES))
+
+    def interval(self, level: float = 0.9) -> tuple[Rates, Rates]:
+        """The equal-tailed credible interval of each rate: lower ends, upper ends."""
+        check_level(level)
+        ends = self.quantile([(1 - level) / 2, (1 + level) / 2])
+        return Rates(*(rate[0] for rate in ends)), Rates(*(rate[1] for rate in ends))
+
+    def hdi(self, level: float = 0.9) -> tuple[Rates, Rates]:
+        """The shortest interval of each rate that holds the given probability: lower ends, upper ends."""
+        check_level(level)
+        ends = [self.marginal(name).shortest(level) for name in NAMES]
+        return Rates(*(low for low, _ in ends)), Rates(*(high for _, high in ends))
+
+    @property
+    def mode(self) -> Rates:
+        """The modes of the three marginal densities; an end counts if the density is finite there.
+
+        NaN where a density has none.
+        """
+        return Rates(*(self.marginal(name).mode for name in NAMES))
+
+    def draws(self, size: int, rng: np.random.Generator | int) -> Rates:
+        """Independent draws of the three rates, as arrays; `joint_draws` has the other parameters too."""
+        return Rates(*np.clip(self.joint_draws(size, rng)[None][:3], 0.0, 1.0))
+
+    def draw_positives(self, size: int, rng: np.random.Generator | int) -> NDArray[np.int64]:
+        """Joint draws of the number of positive individuals in each cell, shape (size, cells)."""
+        source = generator(rng)
+        parameters = self.joint_draws(size, source)[None]
+        keys = zip(self.counts.n.tolist(), self.counts.s.tolist(), strict=True)
+        chances = [self.model.chance(key, *parameters) for key in keys]
+        chance = np.stack(chances, axis=1) if chances else np.zeros((size, 0))
+        known = self.counts.known
+        return np.asarray(source.binomial(self.counts.weight, np.where(known == UNKNOWN, chance, known)))
+
+    def _words(self, level: float) -> str:
+        """How probable the intervals are, and how exact: their own error included."""
+        error = max(self.error, *(self.marginal(name).error for name in self.model.names))
+        return f"{level:.0%} credible intervals; numerical error below {error:.0e} of a standard deviation"
 
 
 def fit_title(method: str, counts: CountTable) -> str:
@@ -139,6 +412,20 @@ def check_counts(counts: CountTable) -> None:
         )
 
 
+def check_fit(fit: object) -> None:
+    """Refuse what is no fit."""
+    if not isinstance(fit, AnyFit):
+        raise OptionError(f"fit must be what a fit_… function returned, got {type(fit).__name__}")
+
+
+def check_one_population(fit: object) -> None:
+    """Refuse what is no fit, and a fit of several populations, of which one must be chosen."""
+    check_fit(fit)
+    if not isinstance(fit, Fit):
+        advice = "of the fit of several populations choose one, such as fit[name]"
+        raise OptionError(f"fit must be one fit, got {type(fit).__name__}; {advice}")
+
+
 def check_integrable(name: str, shapes: tuple[float, float]) -> None:
     """Refuse the shapes of a Beta prior that floats cannot integrate."""
     if not all(_LEAST_SHAPE <= shape <= _MOST_SHAPE for shape in shapes):
@@ -153,10 +440,10 @@ def refuse_empty(counts: CountTable, method: str) -> None:
         raise FitError(f"the {method} needs at least one individual, got an empty table; fit_bayes takes it")
 
 
-def plug_in_rates(counts: CountTable, scores: Float, method: str) -> Rates:
+def plug_in_rates(counts: CountTable, scores: Float, method: str) -> tuple[Rates, tuple[str, ...]]:
     """θ̂ = mean of Y, p̂ = Σ s(1−Y)/Σ n(1−Y), q̂ = Σ (n−s)Y/Σ nY over individuals whose score is defined.
 
-    A rate whose denominator is 0 is NaN, with a warning.
+    A rate whose denominator is 0 is NaN; a note says so.
     """
     defined = ~np.isnan(scores)
     y, w = scores[defined], counts.weight[defined].astype(float)
@@ -167,10 +454,8 @@ def plug_in_rates(counts: CountTable, scores: Float, method: str) -> Rates:
         false_negative=_ratio(w @ ((n - s) * y), w @ (n * y)),
     )
     undefined = [name for name, rate in zip(NAMES, rates, strict=True) if np.isnan(rate)]
-    if undefined:
-        reason = f"the {method} gives no individual with replicates to that class"
-        warnings.warn(f"{' and '.join(undefined)} undefined: {reason}", BinrepsWarning, stacklevel=3)
-    return rates
+    reason = f"the {method} gives no individual with replicates to that class"
+    return rates, (f"{' and '.join(undefined)} undefined: {reason}",) if undefined else ()
 
 
 def _ratio(above: Any, below: Any) -> float:

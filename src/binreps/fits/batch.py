@@ -11,7 +11,6 @@ import os
 import pickle
 import subprocess
 import sys
-import warnings
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
@@ -24,15 +23,15 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 
 from binreps.counts import CountTable
-from binreps.errors import BinrepsError, BinrepsWarning, OptionError
+from binreps.errors import BinrepsError, OptionError
 from binreps.fits.base import Fit, integrable
 from binreps.fits.bayes import fit_bayes
+from binreps.fits.exact.chances import TOLERANCE
 from binreps.fits.exact.density import Density
 from binreps.fits.exact.gauss import Interval, Series
-from binreps.fits.exact.posterior import TOLERANCE
-from binreps.fits.point.mode import MAP_PRIOR, MapFit, fit_map
+from binreps.fits.point.mode import MAP_PRIOR, fit_map
 from binreps.fits.point.simple import fit_average, fit_median
-from binreps.model import NAMES, Float, Prior, Rates, log_class_likelihoods
+from binreps.model import ALIKE, NAMES, Float, Prior, Rates
 from binreps.options import check_level, check_whole
 from binreps.table import Table
 
@@ -135,8 +134,7 @@ class BatchResult:
 
     def fit(self, i: int) -> Fit:
         """The full fit of one table, made again; its error if it cannot be fitted."""
-        fit: Fit = _fit(self.method, self.tables[i], self.prior)
-        return fit
+        return _fit(self.method, self.tables[i], self.prior)
 
     def table(self) -> Table:
         """All rows as a table, nulls where there is no number."""
@@ -266,7 +264,7 @@ def _counter(groups: list[list[int]], progress: Progress | None) -> Done:
 # One table ---------------------------------------------------------------------------------------------
 
 
-def _fit(method: Method, table: CountTable, prior: Prior | None) -> Any:
+def _fit(method: Method, table: CountTable, prior: Prior | None) -> Fit:
     """One full fit."""
     if method == "bayes":
         return fit_bayes(table, prior)
@@ -276,27 +274,21 @@ def _fit(method: Method, table: CountTable, prior: Prior | None) -> Any:
 
 
 def fit_row(method: Method, table: CountTable, prior: Prior | None, level: float) -> Row:
-    """One fit as a row, with the reason if it fails or warns."""
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", BinrepsWarning)
-        try:
-            row = _row(_fit(method, table, prior), level)
-        except Exception as error:  # one table must not take the others with it
-            name = "" if isinstance(error, BinrepsError) else f"{type(error).__name__}: "
-            return Row(reason=f"{name}{error}")
-    told = "; ".join(str(warning.message) for warning in caught)
-    return row._replace(reason=row.reason or told or None)
+    """One fit as a row, with the reason if it fails or has something to say."""
+    try:
+        return _row(_fit(method, table, prior), level)
+    except Exception as error:  # one table must not take the others with it
+        name = "" if isinstance(error, BinrepsError) else f"{type(error).__name__}: "
+        return Row(reason=f"{name}{error}")
 
 
-def _row(fit: Any, level: float) -> Row:
+def _row(fit: Fit, level: float) -> Row:
     """What is kept of a fit."""
-    if isinstance(fit, MapFit):
-        reason = None if fit.converged else f"not converged after {fit.n_iter} iterations"
-        return Row(tuple(fit.rates), reason=reason)
-    if not hasattr(fit, "log_evidence"):
-        return Row(tuple(fit.rates))
     lower, upper = fit.interval(level)
-    return Row(tuple(fit.rates), tuple(fit.sd), tuple(lower), tuple(upper), fit.log_evidence, fit.error)
+    error = np.nan if fit.posterior.certain else fit.error
+    said = [*(trouble.sentence for trouble in fit.troubles()), *fit.notes]
+    numbers = (tuple(fit.rates), tuple(fit.sd), tuple(lower), tuple(upper), fit.log_evidence, error)
+    return Row(*numbers, reason="; ".join(said) or None)
 
 
 # Many small tables on common nodes -----------------------------------------------------------------------
@@ -329,7 +321,7 @@ class Lattice:
             for i in range(3)
         ]
         theta, p, q = nodes
-        negative, positive = (np.exp(x) for x in log_class_likelihoods(self.kinds, p, q))
+        negative, positive = (np.exp(x) for x in ALIKE.log_classes(self.kinds, p, q))
         of_positives = theta[:, None] * positive[:, None, :]
         rows = np.empty((len(self.kinds) + 1, sizes[0] * sizes[2]))
         mixture, log_weights = rows[:-1].reshape(-1, sizes[0], sizes[2]), np.add.outer(weights[0], weights[2])

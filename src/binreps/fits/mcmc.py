@@ -6,77 +6,123 @@ It needs the extra `mcmc`: PyMC writes the model, nutpie samples it, ArviZ judge
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from importlib import import_module
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit, logsumexp
+from numpy.typing import NDArray
 
 from binreps.counts import UNKNOWN, CountTable
-from binreps.errors import FitError, OptionError
-from binreps.fits.base import PrintsItsSummary, check_counts, checked_prior, fit_title, rates_rows
-from binreps.model import NAMES, Float, Prior, Rates, checked_pairs, score_at
-from binreps.options import check_level, check_whole, generator
+from binreps.errors import FitError
+from binreps.fits.base import PosteriorFit, Trouble, check_counts, checked_prior
+from binreps.fits.posterior import Block, Estimate, Key, Marginal, Nodes, Posterior
+from binreps.model import NAMES, Float, Prior, Rates
+from binreps.options import check_whole, generator
 from binreps.table import Table
 
 
+class Chains(Posterior):
+    """Draws of several chains, each of the same mass; errors come from the chains themselves."""
+
+    log_evidence = float("nan")
+
+    def __init__(self, chains: Rates) -> None:
+        super().__init__()
+        self.chains = np.stack([*chains])  # (parameters, chains, draws)
+        flat = self.chains.reshape(3, -1)
+        self.mean, self.covariance = flat.mean(axis=1), np.atleast_2d(np.cov(flat, bias=True))
+
+    @cached_property
+    def error(self) -> float:  # type: ignore[override]
+        """Twice the largest Monte Carlo standard error of a mean, in standard deviations."""
+        return max(2 * _mcse(rate) / max(float(rate.std()), 1e-300) for rate in self.chains)
+
+    def nodes(self) -> Iterator[Nodes]:
+        """Half of each chain, then all of them."""
+        half = self.chains.shape[2] // 2
+        for drawn in (self.chains[:, :, :half], self.chains):
+            size = drawn[0].size
+            yield [Block(tuple(drawn.reshape(3, -1)), np.full(size, 1 / size))]
+
+    def marginal(self, axis: int) -> Marginal:
+        """The draws of one rate."""
+        return _Drawn(self.chains[axis])
+
+    def draws(self, size: int, rng: np.random.Generator) -> Float:
+        """Draws picked at random, with replacement, from those of all chains."""
+        return np.asarray(self.chains.reshape(3, -1)[:, rng.integers(self.chains[0].size, size=size)])
+
+    def _chance(self, key: Key, new: bool) -> Estimate:
+        """The mean over the draws, and its Monte Carlo standard error by the delta method.
+
+        A result that is very unlikely under most draws rests on few of them, and its error says so.
+        """
+        *_, nodes = self.nodes()
+        chances, weight = self._weighed(nodes, key, new)
+        value = self._mean(nodes, key, new)
+        moved = (chances - value) * weight * weight.size
+        return Estimate(value, _mcse(moved.reshape(self.chains.shape[1:])))
+
+
+class _Drawn:
+    """The law of one rate as its draws give it."""
+
+    def __init__(self, draws: Float) -> None:
+        self._draws = np.sort(draws, axis=None)
+
+    error = 0.0
+    mode = float("nan")
+
+    def density(self, x: Any) -> Any:
+        """Not to be had from draws."""
+        del x
+        raise FitError("draws have no density; fit_bayes has")
+
+    def cumulative(self, x: Any) -> Any:
+        """The share of draws up to x."""
+        return np.searchsorted(self._draws, x, side="right") / self._draws.size
+
+    def quantile(self, probability: Any) -> Any:
+        """The quantile of the draws."""
+        return np.quantile(self._draws, probability)
+
+    def shortest(self, level: float) -> tuple[float, float]:
+        """The shortest interval that holds so many of the draws."""
+        held = max(int(np.ceil(level * self._draws.size)) - 1, 0)
+        lengths = self._draws[held:] - self._draws[: self._draws.size - held]
+        first = int(np.argmin(lengths))
+        return float(self._draws[first]), float(self._draws[first + held])
+
+
 @dataclass(frozen=True, repr=False)
-class McmcFit(PrintsItsSummary):
+class McmcFit(PosteriorFit):
     """Draws from the posterior of prevalence and error rates, and what follows; made by `fit_mcmc`.
 
     Every number is an average over the draws, with a Monte Carlo standard error. The evidence, the densities
     and the modes are not to be had from draws: `fit_bayes` has them.
 
-    Parameters
+    Attributes
     ----------
-    counts : CountTable
-    prior : Prior
     chains : Rates
         The draws after tuning: arrays of shape (chains, draws).
     diverging : ndarray of bool
         Which of them ended a divergent trajectory.
     """
 
+    kind: ClassVar[str] = "mcmc"
     method: ClassVar[str] = "Bayes, NUTS"
-    counts: CountTable
-    prior: Prior
-    chains: Rates = field(hash=False)
+    usual_error: ClassVar[float] = 0.2  # R̂ and the effective sample sizes say more
+    posterior: Chains = field(compare=False)
     diverging: NDArray[np.bool_] = field(compare=False)
+    chains: Rates = field(hash=False)
 
-    # The three rates -------------------------------------------------------------------------------
-
-    @property
-    def rates(self) -> Rates:
-        """Posterior means."""
-        return Rates(*(rate.mean() for rate in self.chains))
-
-    @property
-    def sd(self) -> Rates:
-        """Posterior standard deviations."""
-        return Rates(*(rate.std() for rate in self.chains))
-
-    def quantile(self, probability: ArrayLike) -> Rates:
-        """The quantiles of the three rates; an array of probabilities gives arrays."""
-        wanted = np.asarray(probability, dtype=float)
-        if not np.all((wanted > 0) & (wanted < 1)):
-            raise OptionError(f"probability must be between 0 and 1, got {wanted}")
-        return Rates(*(np.quantile(rate, wanted) for rate in self.chains))
-
-    def interval(self, level: float = 0.9) -> tuple[Rates, Rates]:
-        """The equal-tailed credible interval of each rate: lower ends, upper ends."""
-        check_level(level)
-        tail = (1 - level) / 2
-        return self.quantile(tail), self.quantile(1 - tail)
-
-    def draws(self, size: int, rng: np.random.Generator | int) -> Rates:
-        """Draws picked at random, with replacement, from those of all chains; as arrays."""
-        check_whole("size", size, 0)
-        picked = generator(rng).integers(self.chains.prevalence.size, size=int(size))
-        return Rates(*(rate.ravel()[picked] for rate in self.chains))
+    @classmethod
+    def of(cls, counts: CountTable, prior: Prior, chains: Rates, diverging: NDArray[np.bool_]) -> McmcFit:
+        """The fit of some chains."""
+        return cls(counts, prior, Chains(chains), diverging, chains)
 
     # How good the draws are ------------------------------------------------------------------------
 
@@ -109,94 +155,45 @@ class McmcFit(PrintsItsSummary):
         judge = getattr(arviz(), function)
         return {name: float(judge(rate, **options)) for name, rate in zip(NAMES, self.chains, strict=True)}
 
-    # Individuals -----------------------------------------------------------------------------------
+    def diagnostics(self) -> Table:
+        """How good the draws of each rate are: Monte Carlo error, R̂, effective sample sizes."""
+        columns = {
+            "rate": [name.replace("_", "-") for name in NAMES],
+            "mcse": [*self.mcse],
+            "rhat": [*self.rhat.values()],
+            "bulk": [round(size) for size in self.ess_bulk.values()],
+            "tail": [round(size) for size in self.ess_tail.values()],
+        }
+        return Table(columns, note=f"bulk and tail: effective sample sizes\n{self._diverged()}")
 
-    def score(self, n: ArrayLike, s: ArrayLike) -> Any:
-        """Y_B = E[Y_L | data]: the probability that a fitted individual with s positives is positive."""
-        return _each(n, s, lambda a, b: float(self._scores(a, b).mean()))
+    def _diverged(self) -> str:
+        return f"{self.divergences:,} divergences in {self.diverging.size:,} draws"
 
-    def score_error(self, n: ArrayLike, s: ArrayLike) -> Any:
-        """The Monte Carlo standard error of `.score`."""
-        return _each(n, s, lambda a, b: _mcse(self._scores(a, b)))
+    def _words(self, level: float) -> str:
+        """How good the draws are."""
+        rhat, worth = max(self.rhat.values()), round(min(self.ess_bulk.values()))
+        worst = f"R̂ up to {rhat:.3f}, worth {worth:,} independent draws"
+        return f"{level:.0%} credible intervals; {worst}\n{self._diverged()}"
 
-    def predict(self, n: ArrayLike, s: ArrayLike) -> Any:
-        """The probability that a *new* individual with s positives among n replicates is positive.
-
-        E[θ(1−q)^s q^(n−s)] / E[θ(1−q)^s q^(n−s) + (1−θ)p^s(1−p)^(n−s)], both over the draws (erratum E10).
-        A result that is very unlikely under most draws rests on few of them: see `predict_error`.
-        """
-        return _each(n, s, self._predict)
-
-    def predict_error(self, n: ArrayLike, s: ArrayLike) -> Any:
-        """The Monte Carlo standard error of `.predict`, by the delta method."""
-        return _each(n, s, self._predict_error)
-
-    def score_interval(self, n: ArrayLike, s: ArrayLike, level: float = 0.9) -> tuple[Any, Any]:
-        """Equal-tailed interval of Y_L for fitted individuals: what the uncertain rates leave open."""
-        return self._interval(n, s, level, new=False)
-
-    def predict_interval(self, n: ArrayLike, s: ArrayLike, level: float = 0.9) -> tuple[Any, Any]:
-        """The same for new individuals, whose own result reweights the draws."""
-        return self._interval(n, s, level, new=True)
-
-    def _scores(self, n: int, s: int) -> Float:
-        """Y_L at every draw."""
-        return score_at(np.array(n), np.array(s), *self.chains)
-
-    def _log_shares(self, n: int, s: int) -> tuple[Float, Float]:
-        """log θ(1−q)^s q^(n−s) and log (1−θ)p^s(1−p)^(n−s) at every draw."""
-        theta, p, q = self.chains
-        with np.errstate(divide="ignore"):  # a prevalence may round to 1
-            positive = np.log(theta) + s * np.log1p(-q) + (n - s) * np.log(q)
-            negative = np.log1p(-theta) + s * np.log(p) + (n - s) * np.log1p(-p)
-        return positive, negative
-
-    def _predict(self, n: int, s: int) -> float:
-        positive, negative = self._log_shares(n, s)
-        return float(expit(logsumexp(positive) - logsumexp(negative)))
-
-    def _predict_error(self, n: int, s: int) -> float:
-        """E[A]/E[A + B] moves with each draw by [A − R(A + B)] / E[A + B], to first order."""
-        scores, weight, ratio = self._scores(n, s), self._weight(n, s), self._predict(n, s)
-        return _mcse((scores - ratio) * weight)
-
-    def _weight(self, n: int, s: int) -> Float:
-        """How much each draw counts once a new individual's result is in; 1 on average."""
-        mixture = np.logaddexp(*self._log_shares(n, s))
-        weight = np.exp(mixture - mixture.max())
-        return np.asarray(weight / weight.mean())
-
-    def _interval(self, n: ArrayLike, s: ArrayLike, level: float, *, new: bool) -> tuple[Any, Any]:
-        check_level(level)
-        tail = (1 - level) / 2
-
-        def quantile(a: int, b: int, probability: float) -> float:
-            weight = self._weight(a, b) if new else np.ones(self.chains.prevalence.shape)
-            return _weighted_quantile(self._scores(a, b), weight, probability)
-
-        return (
-            _each(n, s, lambda a, b: quantile(a, b, tail)),
-            _each(n, s, lambda a, b: quantile(a, b, 1 - tail)),
-        )
-
-    # Words -----------------------------------------------------------------------------------------
-
-    def summary(self, level: float = 0.9) -> Table:
-        """Means with their Monte Carlo standard errors, sds, intervals, R̂ and effective sample sizes."""
-        lower, upper = self.interval(level)
-        columns = rates_rows(estimate=self.rates, sd=self.sd, lower=lower, upper=upper)
-        for name, values in (
-            ("mcse", [*self.mcse]),
-            ("rhat", [*self.rhat.values()]),
-            ("bulk", [round(size) for size in self.ess_bulk.values()]),
-            ("tail", [round(size) for size in self.ess_tail.values()]),
-        ):
-            columns[name] = [*values, values[2], values[1]]  # sensitivity is as good as q, specificity as p
-        note = (
-            f"{level:.0%} credible intervals; bulk and tail: effective sample sizes\n"
-            f"{self.divergences:,} divergences in {self.diverging.size:,} draws"
-        )
-        return Table(columns, title=fit_title(self.method, self.counts), note=note)
+    def troubles(self) -> Iterator[Trouble]:
+        """Whether the chains can be trusted."""
+        rhat = max(self.rhat.values())
+        ess = min(*self.ess_bulk.values(), *self.ess_tail.values())
+        longer = "Run longer chains, or use fit_bayes, which is exact."
+        if rhat > 1.01:
+            sentence = f"The chains disagree: R̂ is {rhat:.3f}, and should be below 1.01."
+            yield Trouble("chains-disagree", rhat, sentence, longer)
+        if ess < 400:
+            sentence = f"The chains are worth only {ess:.0f} independent draws for some rate; 400 are wanted."
+            yield Trouble("few-draws", ess, sentence, longer)
+        if self.divergences:
+            yield Trouble(
+                "divergences",
+                self.divergences,
+                f"{self.divergences} trajectories diverged: the chains may have missed a part of the "
+                "posterior.",
+                "Sample more carefully, or use fit_bayes, which is exact.",
+            )
 
 
 def fit_mcmc(
@@ -253,7 +250,7 @@ def fit_mcmc(
         progress_bar=False,
     )
     kept = Rates(*(trace.posterior[name].to_numpy() for name in NAMES))
-    return McmcFit(counts, prior, kept, trace.sample_stats["diverging"].to_numpy().astype(bool))
+    return McmcFit.of(counts, prior, kept, trace.sample_stats["diverging"].to_numpy().astype(bool))
 
 
 def to_pymc(counts: CountTable, prior: Prior | None = None) -> Any:
@@ -344,19 +341,3 @@ def _extra(who: str, *modules: str) -> list[Any]:
 def _mcse(draws: Float) -> float:
     """Monte Carlo standard error of the mean of draws (chains × draws); 0 if they are all equal."""
     return float(np.squeeze(arviz().mcse(draws, method="mean"))) if np.ptp(draws) > 0 else 0.0
-
-
-def _each(n: ArrayLike, s: ArrayLike, function: Callable[[int, int], float]) -> Any:
-    """A function of (n, s), called once per distinct pair."""
-    n_values, s_values = checked_pairs(n, s)
-    pairs, where = np.unique(np.stack([n_values.ravel(), s_values.ravel()]), axis=1, return_inverse=True)
-    values = np.array([function(int(a), int(b)) for a, b in pairs.T])
-    return values[where.ravel()].reshape(n_values.shape)[()]
-
-
-def _weighted_quantile(values: Float, weight: Float, probability: float) -> float:
-    """The smallest value with at least this share of the weight at or below it."""
-    order = np.argsort(values, axis=None)
-    reached = np.cumsum(weight.ravel()[order])
-    place = np.searchsorted(reached, probability * reached[-1])
-    return float(values.ravel()[order[min(int(place), order.size - 1)]])

@@ -13,16 +13,14 @@ import numpy as np
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, OptionError
-from binreps.fits.base import PrintsItsSummary, fit_title, integrable
-from binreps.fits.bayes import BayesFit, expected_score
+from binreps.fits.base import AnyFit, Fit, fit_title, integrable, rates_rows
+from binreps.fits.bayes import BayesFit
+from binreps.fits.exact.chances import CUT_TAILS
 from binreps.fits.exact.grid import Marginal
-from binreps.fits.exact.posterior import TOLERANCE
 from binreps.fits.exact.shared import Shared, SharedPosterior
-from binreps.model import NAMES, Prior, Rates
+from binreps.model import NAMES, Float, Prior, Rates
 from binreps.options import check_level, check_whole, generator
 from binreps.table import Table
-
-_LEAST_ERROR = 1e-11
 
 
 @dataclass(frozen=True, repr=False)
@@ -40,31 +38,9 @@ class PopulationFit(BayesFit):
     def __reduce__(self) -> tuple[Any, ...]:
         return getitem, (self.populations, self.name)
 
-    @property
-    def _lines_of(self) -> SharedPosterior:
-        assert isinstance(self.posterior, SharedPosterior)
-        return self.posterior
-
-    def _compute_score(self, n: int, s: int, gap: bool = False) -> tuple[float, float]:
-        """On lines of θ for a cell that is not in the data: two grids may agree there and both be wrong."""
-        cells = self.counts
-        if np.any((cells.n == n) & (cells.s == s) & (cells.known == UNKNOWN)):
-            return super()._compute_score(n, s, gap)
-        value, error = self._on_lines(lambda lines: expected_score(lines, n, s, gap), TOLERANCE, 0.0)
-        return value, max(error, self.posterior.error * 1e-3, _LEAST_ERROR)
-
-    def _predict_by_refitting(self, n: int, s: int) -> tuple[float, float]:
-        """Evidence with the new individual known to be positive, over the evidence without that knowledge."""
-        shared, which = self._lines_of.shared, self._lines_of.which
-        unknown = shared.with_more(which, CountTable([n], [s]))
-        positive = shared.with_more(which, CountTable([n], [s], known=[1]))
-        change = positive.grid.log_evidence - unknown.grid.log_evidence
-        error = sum(abs(one.grid.log_evidence - one.check.log_evidence) for one in (unknown, positive))
-        return float(np.exp(min(change, 0.0))), error + 4e-16 * abs(unknown.grid.log_evidence)
-
 
 @dataclass(frozen=True, repr=False)
-class PopulationsFit(PrintsItsSummary):
+class PopulationsFit(AnyFit):
     """The exact posterior of a prevalence per population and shared error rates; made by `fit_populations`.
 
     `result[name]` is the posterior of one population, with everything that `fit_bayes` gives: scores,
@@ -77,7 +53,9 @@ class PopulationsFit(PrintsItsSummary):
         That of the prevalence holds for each population, independently.
     """
 
+    kind: ClassVar[str] = "populations"
     method: ClassVar[str] = "Bayes, exact"
+    notes: ClassVar[tuple[str, ...]] = ()  # type: ignore[misc]
     prior: Prior
     _populations: tuple[tuple[Hashable, CountTable], ...]
     _shared: Shared = field(compare=False)
@@ -95,6 +73,16 @@ class PopulationsFit(PrintsItsSummary):
     @cached_property
     def _tables(self) -> dict[Hashable, CountTable]:
         return dict(self._populations)
+
+    @property
+    def everyone(self) -> CountTable:
+        """All individuals."""
+        return sum(self._tables.values(), CountTable([], []))
+
+    @property
+    def parts(self) -> Mapping[Hashable, Fit]:
+        """The fit of each population by its name."""
+        return MappingProxyType({name: self[name] for name in self})
 
     @property
     def names(self) -> tuple[Hashable, ...]:
@@ -141,13 +129,12 @@ class PopulationsFit(PrintsItsSummary):
 
     @property
     def error(self) -> float:
-        """Numerical error: in units of the sd for means, sds and quantiles, relative for the evidence.
+        """Numerical error of means, sds and evidence, in units of the sd; fixed when the fit is made.
 
-        It is the difference of two grids of different sizes, or of two marginals of a prevalence, once asked
-        for: the error of the coarser. On a ridge that the grids cannot follow it is large, and says so.
+        It is the difference of two grids of different sizes: the error of the coarser. On a ridge that the
+        grids cannot follow it is large, and says so. Intervals have an error of their own beside it.
         """
-        fits = [fit.error for fit in self._fits.values()]
-        return max(self._shared.error, 1e-10, *fits)
+        return max(self._shared.error, CUT_TAILS)
 
     def marginal(self, name: str) -> Marginal:
         """The posterior of one of the shared rates, false_positive or false_negative.
@@ -168,11 +155,15 @@ class PopulationsFit(PrintsItsSummary):
 
     def draws(self, size: int, rng: np.random.Generator | int) -> dict[Hashable, Rates]:
         """Independent joint draws: for each population its prevalence, with error rates that all share."""
+        return {name: Rates(*drawn) for name, drawn in self.joint_draws(size, rng).items()}
+
+    def joint_draws(self, size: int, rng: np.random.Generator | int) -> Mapping[Hashable, Float]:
+        """The same as arrays of shape (parameters, size)."""
         check_whole("size", size, 0)
         source = generator(rng)
         p, q = self._shared.draw_errors(size, source)
         thetas = (self._shared.draw_prevalence(i, p, q, source) for i in range(len(self)))
-        return {name: Rates(theta, p, q) for name, theta in zip(self, thetas, strict=True)}
+        return {name: np.stack([theta, p, q]) for name, theta in zip(self, thetas, strict=True)}
 
     # Words -----------------------------------------------------------------------------------------
 
@@ -189,20 +180,32 @@ class PopulationsFit(PrintsItsSummary):
     def summary(self, level: float = 0.9) -> Table:
         """Mean, sd and equal-tailed interval of every prevalence and of the shared rates."""
         lower, upper = self.interval(level)
-        rows = [f"prevalence, {name}" for name in self] + ["false-positive", "false-negative"]
-        columns: dict[str, list[Any]] = {"rate": [*rows, "sensitivity", "specificity"]}
-        for name, rates in {"estimate": self.rates, "sd": self.sd, "lower": lower, "upper": upper}.items():
-            other = {"lower": upper, "upper": lower}.get(name, rates)
-            rest = [other.sensitivity, other.specificity]
-            rest = [rates.false_negative, rates.false_positive] if name == "sd" else rest
-            columns[name] = [*rates.prevalence, rates.false_positive, rates.false_negative, *rest]
-        note = (
-            f"{level:.0%} credible intervals; numerical error below {self.error:.0e} of a standard deviation"
+        shared = rates_rows(
+            **{
+                name: Rates(0.0, rates.false_positive, rates.false_negative)
+                for name, rates in (
+                    ("estimate", self.rates),
+                    ("sd", self.sd),
+                    ("lower", lower),
+                    ("upper", upper),
+                )
+            }
         )
-        sentence = _SENTENCES[_identified(self._tables)]
-        everyone = sum(self._tables.values(), CountTable([], []))
-        title = fit_title(f"{self.method}, {len(self)} population{'s' * (len(self) > 1)}", everyone)
-        return Table(columns, title=title, note="\n".join(filter(None, [note, sentence])))
+        columns: dict[str, list[Any]] = {
+            "rate": ["prevalence"] * len(self) + shared["rate"][1:],
+            "population": [*self, *[None] * (len(shared["rate"]) - 1)],
+        }
+        for name, rates in (("estimate", self.rates), ("sd", self.sd), ("lower", lower), ("upper", upper)):
+            columns[name] = [*rates.prevalence, *shared[name][1:]]
+        title = fit_title(f"{self.method}, {len(self)} population{'s' * (len(self) > 1)}", self.everyone)
+        return Table(columns, title=title, note=self._words(level))
+
+    def _words(self, level: float) -> str:
+        """How probable the intervals are, how exact, and what identifies the rates."""
+        marginals = [self[name].marginal(NAMES[0]) for name in self]
+        error = max(self.error, *(marginal.error for marginal in marginals))
+        note = f"{level:.0%} credible intervals; numerical error below {error:.0e} of a standard deviation"
+        return "\n".join(filter(None, [note, _SENTENCES[_identified(self._tables)]]))
 
 
 def fit_populations(populations: Mapping[Any, CountTable], prior: Prior | None = None) -> PopulationsFit:
@@ -230,13 +233,13 @@ def fit_populations(populations: Mapping[Any, CountTable], prior: Prior | None =
     >>> result = fit_populations({"clinic": clinic, "survey": survey})
     >>> print(result)  # doctest: +ELLIPSIS
     Bayes, exact, 2 populations: 1,000 individuals, 2,000 replicates, 3 cells
-    rate                estimate     sd  lower  upper
-    prevalence, clinic     0.658  0.028  0.611  0.704
-    prevalence, survey     0.035  0.010  0.020  0.052
-    false-positive         0.073  0.009  0.059  0.088
-    false-negative         0.091  0.017  0.064  0.121
-    sensitivity            0.909  0.017  0.879  0.936
-    specificity            0.927  0.009  0.912  0.941
+    rate            population  estimate     sd  lower  upper
+    prevalence      clinic         0.658  0.028  0.611  0.704
+    prevalence      survey         0.035  0.010  0.020  0.052
+    false-positive  –              0.073  0.009  0.059  0.088
+    false-negative  –              0.091  0.017  0.064  0.121
+    sensitivity     –              0.909  0.017  0.879  0.936
+    specificity     –              0.927  0.009  0.912  0.941
     90% credible intervals; numerical error below ... of a standard deviation
     With two replicates only different prevalences tell the error rates: the closer they are, the more rests
     on the prior.

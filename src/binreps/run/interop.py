@@ -16,7 +16,7 @@ from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import OptionError
 from binreps.fits.bayes import BayesFit, fit_bayes
 from binreps.fits.mcmc import McmcFit, arviz, to_pymc
-from binreps.model import NAMES, Float, Rates, log_class_likelihoods
+from binreps.model import ALIKE, NAMES, Float, Rates
 from binreps.options import check_whole, generator
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _in_chains(fit: BayesFit, size: int, rng: np.random.Generator) -> Rates:
 def _log_likelihoods(counts: CountTable, chains: Rates) -> Float:
     """log P(s | n, rates) of an individual of each cell, shape (chains, draws, cells)."""
     theta, p, q = chains
-    negative, positive = log_class_likelihoods(counts, p, q)
+    negative, positive = ALIKE.log_classes(counts, p, q)
     with np.errstate(divide="ignore"):  # a prevalence may round to 1
         mixture = np.logaddexp(np.log1p(-theta) + negative, np.log(theta) + positive)
     n, s = counts.n, counts.s

@@ -158,7 +158,7 @@ def _population_name(name: object) -> str | int:
 def _results(fit: Any) -> dict[str, Any]:
     """The numbers that a fit made again must give."""
     results = {name: _plain(rate) for name, rate in zip(NAMES, fit.rates, strict=True)}
-    if hasattr(fit, "log_evidence"):
+    if not math.isnan(fit.log_evidence):
         results["log_evidence"] = fit.log_evidence
     return results
 

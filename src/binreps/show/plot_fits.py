@@ -13,7 +13,7 @@ from scipy.special import betaln, xlog1py, xlogy
 
 from binreps.counts import whole_numbers
 from binreps.errors import OptionError
-from binreps.fits.base import Fit
+from binreps.fits.base import Fit, check_one_population
 from binreps.fits.bayes import BayesFit
 from binreps.fits.exact.gauss import log_beta_half
 from binreps.fits.populations import PopulationsFit
@@ -85,9 +85,7 @@ def rates(fit: BayesFit, others: Mapping[str, Fit] | None = None, *, level: floa
     """
     import altair as alt
 
-    if isinstance(fit, PopulationsFit) or not hasattr(fit, "marginal"):
-        advice = "of several populations choose one, such as fit[name]"
-        raise OptionError(f"fit must be a fit with a posterior, got {type(fit).__name__}; {advice}")
+    check_one_population(fit)
     lower, upper = fit.interval(level)
     others = others or {}
     panels = []
@@ -218,7 +216,7 @@ def scores(
     Parameters
     ----------
     fits : mapping of str to fit
-        The methods by name. A fit that has `.score_interval` is drawn with its intervals.
+        The methods by name. A fit with a posterior is drawn with its intervals.
     replicates : iterable of int, optional
         One panel each; by default up to six of those in the data of the first fit.
     thresholds : pair of float, optional
@@ -279,9 +277,9 @@ def _score_panel(
     }
     layers: list[Any] = [] if thresholds is None else [band(*thresholds, *sides)]
     for colour, fit in zip(by_place(METHOD_COLOURS, len(methods)), methods, strict=True):
-        interval = getattr(fit, "score_interval", None)
-        if interval is not None:
-            layers.append(_intervals(s, interval(n, s, level), colour).encode(**axes, y2="y2"))
+        if not fit.posterior.certain:
+            interval = fit.score_interval(n, s, level=level)
+            layers.append(_intervals(s, interval, colour).encode(**axes, y2="y2"))
     layers += _score_lines(list(fits), s, scores, axes)
     return layered(*layers, **PANEL, title=panel_title(_replicates(n)))
 

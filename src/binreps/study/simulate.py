@@ -18,7 +18,7 @@ from scipy.special import betaln
 
 from binreps.counts import CountTable, whole_numbers
 from binreps.errors import OptionError
-from binreps.model import Float, Rates, log_class_likelihoods
+from binreps.model import ALIKE, Float, Rates
 from binreps.options import generator
 from binreps.table import Table
 
@@ -161,7 +161,7 @@ def simulate_counts(
     n, s = cells.n, cells.s
     log_orders = -np.log1p(n) - betaln(s + 1, n - s + 1)  # log of the binomial coefficient
     chance_of_n = np.repeat(times / times.sum(), sizes + 1)
-    negative, positive = (chance_of_n * np.exp(log_orders + c) for c in log_class_likelihoods(cells, p, q))
+    negative, positive = (chance_of_n * np.exp(log_orders + c) for c in ALIKE.log_classes(cells, p, q))
     weight = _split(size, np.concatenate([(1 - theta) * negative, theta * positive]), rng)
     status = np.repeat([0, 1], len(cells)) if known else None
     return CountTable(np.tile(n, 2), np.tile(s, 2), weight, status)

@@ -29,7 +29,7 @@ def decisions_findings(parts: list[Part], loss: Loss, prior: Prior | None) -> It
         return
     scores = [np.clip(part.fit.score(part.counts.n, part.counts.s), 0.0, 1.0) for part in parts]  # rounding
     yield from _numerical(parts, scores, loss)
-    if all(part.intraclass.size > 1 for part in parts):
+    if not any(part.fit.posterior.certain for part in parts):
         yield from _uncertain(parts, scores, loss, float(total))
         if prior is not None:
             yield from _by_prior(parts, scores, loss, prior, float(total))
@@ -43,10 +43,9 @@ def _unknown(part: Part) -> Any:
 def _numerical(parts: list[Part], scores: list[Float], loss: Loss) -> Iterator[Finding]:
     number = 0
     for part, score in zip(parts, scores, strict=True):
-        if hasattr(part.fit, "score_error"):
-            error = np.asarray(part.fit.score_error(part.counts.n, part.counts.s))
-            gap = np.min([np.abs(score - threshold) for threshold in loss.thresholds], axis=0)
-            number += int(_unknown(part)[(gap <= error) & (gap > TIE)].sum())
+        error = np.asarray(part.fit.score_error(part.counts))
+        gap = np.min([np.abs(score - threshold) for threshold in loss.thresholds], axis=0)
+        number += int(_unknown(part)[(gap <= error) & (gap > TIE)].sum())
     if number:
         yield Finding(
             "decision-numerical",

@@ -16,6 +16,7 @@ from binreps.model import Float, score_at
 
 # How the false alarms allowed in all are shared out; the rest is kept for p-values that are approximations.
 _SHARE_TABLE, _SHARE_DISPERSION, _SHARE_REPLICATION = 0.3, 0.4, 0.2
+_COMPARE = "use fit_overdispersed and compare its log_evidence."
 _MOST_GROUPS = 8  # numbers of replicates looked at one by one: those with most individuals
 _LEAST = 5  # individuals in such a group
 _MOST_VALUES = 400_000  # draws × possible results
@@ -28,6 +29,7 @@ class Look(NamedTuple):
     observed: float
     expected: float
     p_value: float
+    spread: bool  # whether what was observed is more spread out than expected
 
 
 def table_findings(parts: list[Part], alarms: float) -> Iterator[Finding]:
@@ -45,9 +47,24 @@ def table_findings(parts: list[Part], alarms: float) -> Iterator[Finding]:
             "expects "
             f"{_number(worst.expected)} (posterior-predictive p = {worst.p_value:.1g}, the smallest of "
             f"{len(looks)}).",
-            "Look at the count table beside the prediction; if individuals of one status differ, use "
-            "fit_overdispersed; if groups of individuals differ, fit them apart or use fit_populations.",
+            table_advice(worst, several=len(parts) > 1),
         )
+
+
+def table_advice(worst: Look, *, several: bool) -> str:
+    """What to do about counts that the model does not describe."""
+    look = "Look at the count table beside the prediction"
+    if not worst.spread:
+        return (
+            f"{look}: results are more alike from individual to individual than independent errors are; ask "
+            "whether replicates were repeated until they agreed, or made to balance."
+        )
+    if several:
+        return f"{look}; if individuals of one status differ, fit each population by itself, over-dispersed."
+    return (
+        f"{look}; if individuals of one status differ, use fit_overdispersed; if groups of individuals "
+        "differ, fit them apart or use fit_populations."
+    )
 
 
 def looks_of(part: Part) -> list[Look]:
@@ -75,8 +92,8 @@ def _mixture(part: Part) -> Float:
     """P(s) at every possible result and draw, shape (points, draws)."""
     possible = part.possible
     most = max(20, _MOST_VALUES // max(possible.group.size, 1))
-    theta, p, q = (rate[:most] for rate in part.draws)
-    negative, positive = possible.log_classes(p, q, part.intraclass[:most])
+    theta, *errors = part.parameters[:, :most]
+    negative, positive = possible.log_classes(part.model, *errors)
     return np.asarray(theta * np.exp(positive) + (1 - theta) * np.exp(negative))
 
 
@@ -96,7 +113,8 @@ def _group_looks(possible: Possible, chance: Float, groups: Any, words: str, lab
         expected = possible.size[possible.group[here]] @ chance[here]
         p_value = _binomial_p_value(observed, total, np.clip(expected / total, 0.0, 1.0))
         sentence = f"among {total:,.0f} individuals{words}{label} those {kind} number"
-        looks.append(Look(sentence, observed, float(expected.mean()), p_value))
+        more = observed > float(expected.mean())
+        looks.append(Look(sentence, observed, float(expected.mean()), p_value, more != (kind == "mixed")))
     return looks
 
 
@@ -129,7 +147,7 @@ def _variance_look(possible: Possible, chance: Float, label: str) -> Look:
     above = float(np.mean(gammaincc(shape, shape * found / np.maximum(expected, 1e-300))))
     ratio = float(np.mean(found) / max(np.mean(expected), 1e-300))
     words = f"the variance of s{label}, relative to the model's, is"
-    return Look(words, ratio, 1.0, min(1.0, 2 * min(above, 1 - above)))
+    return Look(words, ratio, 1.0, min(1.0, 2 * min(above, 1 - above)), ratio > 1)
 
 
 def assumption_findings(parts: list[Part], alarms: float) -> Iterator[Finding]:
@@ -137,7 +155,7 @@ def assumption_findings(parts: list[Part], alarms: float) -> Iterator[Finding]:
     rows = rows_of(parts)
     if rows is None:
         return
-    if not any(part.intraclass.any() for part in parts):  # otherwise the model has a correlation already
+    if all(part.model.independent for part in parts):  # otherwise the model has a correlation already
         yield from _dispersion(parts, rows, alarms * _SHARE_DISPERSION)
     yield from _replication(parts, rows, alarms * _SHARE_REPLICATION)
 
@@ -164,7 +182,8 @@ def _dispersion(parts: list[Part], rows: Rows, alarms: float) -> Iterator[Findin
             "Individuals of the same status differ more than independent replicates do: X²/df is "
             f"{negative:.2f} among negatives and {positive:.2f} among positives, where 1 is expected "
             f"(p = {test.above:.1g}).",
-            "Scores close to 0 and 1 are then too sure: use fit_overdispersed and compare its log_evidence.",
+            "Scores close to 0 and 1 are then too sure: "
+            + ("fit each population by itself, over-dispersed." if len(parts) > 1 else _COMPARE),
         )
 
 
@@ -197,31 +216,47 @@ def _replication(parts: list[Part], rows: Rows, alarms: float) -> Iterator[Findi
     """Whether individuals with more replicates are more, or less, often positive."""
     test = score_test(rows, rows.replication)
     p_value = min(1.0, 2 * min(test.above, test.below))
-    means = _mean_replicates(parts)
-    if test.possible and p_value < alarms and means is not None:
-        word = "more" if test.z > 0 else "fewer"
-        few, many = means
-        yield Finding(
-            "informative-replication",
-            p_value,
-            f"Positive individuals have {word} replicates: {many:.1f} on average against {few:.1f} for "
-            "negative ones "
-            f"(p = {p_value:.1g}), so the number of replicates says something about the status.",
-            "Ask why some were measured more often; if it was because of earlier results, fit groups of "
-            "equal n as "
-            "populations (fit_populations), or the scores leave that evidence out.",
-        )
+    if not (test.possible and p_value < alarms):
+        return
+    advice = (
+        "Ask why some were measured more often; if it was because of earlier results, give each number of "
+        "replicates a population of its own, or the scores leave that evidence out."
+    )
+    yield Finding(
+        "informative-replication",
+        p_value,
+        f"{_replication_words(parts, test.z)} (p = {p_value:.1g}), so the number of replicates says "
+        "something about the status.",
+        advice,
+    )
 
 
-def _mean_replicates(parts: list[Part]) -> tuple[float, float] | None:
-    """The mean number of replicates of negative and of positive individuals; none if all are of one class."""
-    n = np.concatenate([part.counts.n for part in parts])
-    w = np.concatenate([part.counts.weight for part in parts]).astype(float)
-    y = np.concatenate([part.chances.mean(axis=0) for part in parts])
-    negative, positive = w * (1 - y), w * y
+def _replication_words(parts: list[Part], z: float) -> str:
+    """Who has more replicates; within populations, since between them n may differ for any reason."""
+    means = [pair for part in parts if (pair := _mean_replicates(part)) is not None]
+    gap = sum((many - few) * weight for few, many, weight in means)
+    if not means or gap * z <= 0:  # the estimates do not show what the test has seen: no direction is claimed
+        return "Positive and negative individuals differ in their numbers of replicates"
+    word = "more" if gap > 0 else "fewer"
+    if len(parts) > 1:
+        average = abs(gap) / sum(weight for _, _, weight in means)
+        return f"Within populations positive individuals have {word} replicates, by {average:.1f} on average"
+    ((few, many, _),) = means
+    against = f"{many:.1f} on average against {few:.1f} for negative ones"
+    return f"Positive individuals have {word} replicates: {against}"
+
+
+def _mean_replicates(part: Part) -> tuple[float, float, float] | None:
+    """The mean number of replicates of negatives and of positives, and how much their difference tells.
+
+    None if all are of one class.
+    """
+    y = part.chances.mean(axis=0)
+    negative, positive = part.counts.weight * (1 - y), part.counts.weight * y
     if not (negative.any() and positive.any()):
         return None
-    return float(negative @ n / negative.sum()), float(positive @ n / positive.sum())
+    few, many = (float(w @ part.counts.n / w.sum()) for w in (negative, positive))
+    return few, many, float(negative.sum() * positive.sum() / (negative.sum() + positive.sum()))
 
 
 def _number(value: float) -> str:

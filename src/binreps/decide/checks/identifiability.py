@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 from scipy.special import betainc
@@ -11,8 +10,7 @@ from scipy.special import betainc
 from binreps.counts import UNKNOWN, CountTable
 from binreps.decide.checks.findings import NOTE, WARNING, Finding
 from binreps.decide.checks.subject import Part, mode_of
-from binreps.fits.point.mode import MapFit
-from binreps.fits.populations import PopulationsFit
+from binreps.fits.base import AnyFit
 from binreps.model import NAMES, Float, Prior
 
 _FEW = 10  # individuals with enough replicates
@@ -26,15 +24,14 @@ RATE_WORDS = dict(zip(NAMES, ("prevalence", "false-positive rate", "false-negati
 """The three rates as a sentence names them."""
 
 
-def replicates_findings(fit: Any) -> Iterator[Finding]:
+def replicates_findings(fit: AnyFit) -> Iterator[Finding]:
     """Whether the numbers of replicates can identify the rates."""
-    counts = everyone(fit)
+    counts = fit.everyone
     if not len(counts):
         yield Finding("no-data", 0, "There are no individuals: every result is the prior.", "Add data.")
         return
-    identified = fit.identifiable if isinstance(fit, PopulationsFit) else counts.identifiable
-    most = int(counts.n.max())
-    if not identified:
+    most = int(counts.n[counts.known == UNKNOWN].max(initial=0))
+    if not fit.identifiable:
         yield Finding(
             "not-identifiable",
             most,
@@ -74,14 +71,6 @@ def _few_findings(counts: CountTable) -> Iterator[Finding]:
             "that it takes to tell prevalence and error rates apart.",
             "Replicate more individuals; until then read the intervals, not the estimates.",
         )
-
-
-def everyone(fit: Any) -> CountTable:
-    """All individuals of a fit in one table."""
-    if isinstance(fit, PopulationsFit):
-        return sum(fit.counts.values(), CountTable([], []))
-    counts: CountTable = fit.counts
-    return counts
 
 
 def learning_findings(parts: list[Part], prior: Prior) -> Iterator[Finding]:
@@ -161,12 +150,11 @@ def piles_findings(part: Part) -> Iterator[Finding]:
             )
 
 
-def modes_findings(fit: Any, prior: Prior | None) -> Iterator[Finding]:
-    """Several explanations of the same data."""
-    counts = everyone(fit)
-    if isinstance(fit, PopulationsFit) or not len(counts):
+def modes_findings(parts: list[Part], prior: Prior) -> Iterator[Finding]:
+    """Several explanations of the same data; of several populations nothing is said."""
+    if len(parts) > 1 or parts[0].label:
         return
-    found = fit if isinstance(fit, MapFit) else mode_of(counts, _with_modes(prior or Prior()))
+    found = mode_of(parts[0].counts, _with_modes(prior))
     rivals = [(rates, value) for rates, value in found.maxima if value > found.maxima[0][1] - _RIVAL]
     if len(rivals) > 1:
         (best, top), (other, value) = rivals[:2]

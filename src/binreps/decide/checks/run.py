@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 from binreps.decide.checks.decisions import decisions_findings
 from binreps.decide.checks.findings import Finding, Findings
@@ -18,12 +17,12 @@ from binreps.decide.checks.sensitivity import sensitivity_findings
 from binreps.decide.checks.subject import parts_of
 from binreps.decide.loss import Loss
 from binreps.errors import OptionError
+from binreps.fits.base import AnyFit, check_fit
+from binreps.model import Prior
 from binreps.options import check_level
 
-_INEXACT = 1e-3  # of a standard deviation
 
-
-def check(fit: Any, loss: Loss | None = None, *, level: float = 0.95) -> Findings:
+def check(fit: AnyFit, loss: Loss | None = None, *, level: float = 0.95) -> Findings:
     """What to know before believing a fit: findings, each with a number, a sentence and what to do.
 
     - Can the data tell prevalence and error rates apart, and did they? Too few replicates, rates whose
@@ -62,73 +61,27 @@ def check(fit: Any, loss: Loss | None = None, *, level: float = 0.95) -> Finding
         that you can defend for the error rates.
     """
     check_level(level)
-    if not hasattr(fit, "counts"):
-        raise OptionError(f"fit must be what a fit_… function returned, got {type(fit).__name__}")
+    check_fit(fit)
     if loss is not None and not isinstance(loss, Loss):
         raise OptionError(f"loss must be a Loss, got {type(loss).__name__}")
     return Findings(tuple(_findings(fit, loss, 1 - level)))
 
 
-def _findings(fit: Any, loss: Loss | None, alarms: float) -> Iterator[Finding]:
+def _findings(fit: AnyFit, loss: Loss | None, alarms: float) -> Iterator[Finding]:
     """All findings, in the order of the questions."""
     yield from replicates_findings(fit)
-    yield from _numerics(fit)
-    parts = [part for part in parts_of(fit) if len(part.counts)]
+    yield from (Finding(*trouble) for trouble in fit.troubles())
+    parts = parts_of(fit)
     if not parts:
         return
-    drawn, prior = parts[0].intraclass.size > 1, fit.prior  # a posterior, or a point
+    drawn, prior = not parts[0].fit.posterior.certain, parts[0].fit.prior or Prior()
     if drawn:
         yield from learning_findings(parts, prior)
     yield from piles_findings(parts[0])
-    yield from modes_findings(fit, prior)
+    yield from modes_findings(parts, prior)
     yield from table_findings(parts, alarms)
     yield from assumption_findings(parts, alarms)
     if drawn:
         yield from sensitivity_findings(parts, prior)
     if loss is not None:
         yield from decisions_findings(parts, loss, prior if drawn else None)
-
-
-def _numerics(fit: Any) -> Iterator[Finding]:
-    """Whether the algorithm that made the fit did its work."""
-    error = getattr(fit, "error", 0.0)
-    if error > _INEXACT:
-        yield Finding(
-            "numerical-error",
-            error,
-            f"The numerical error of the fit is {error:.1g} of a standard deviation.",
-            "Read no more digits than that; fewer individuals with very many replicates are easier to "
-            "integrate.",
-        )
-    if not getattr(fit, "converged", True):
-        yield Finding(
-            "not-converged",
-            fit.n_iter,
-            f"The climb to the mode stopped after {fit.n_iter} iterations before it had converged.",
-            "Raise max_iter, or use fit_map, which climbs faster than EM.",
-        )
-    if hasattr(fit, "rhat"):
-        yield from _chains(fit)
-
-
-def _chains(fit: Any) -> Iterator[Finding]:
-    """Whether the chains of a Monte Carlo fit can be trusted."""
-    rhat, ess = max(fit.rhat.values()), min(min(fit.ess_bulk.values()), min(fit.ess_tail.values()))
-    if rhat > 1.01:
-        sentence = f"The chains disagree: R̂ is {rhat:.3f}, and should be below 1.01."
-        yield Finding(
-            "chains-disagree", rhat, sentence, "Run longer chains, or use fit_bayes, which is exact."
-        )
-    if ess < 400:
-        sentence = f"The chains are worth only {ess:.0f} independent draws for some rate; 400 are wanted."
-        yield Finding("few-draws", ess, sentence, "Run longer chains, or use fit_bayes, which is exact.")
-    if fit.divergences:
-        sentence = (
-            f"{fit.divergences} trajectories diverged: the chains may have missed a part of the posterior."
-        )
-        yield Finding(
-            "divergences",
-            fit.divergences,
-            sentence,
-            "Sample more carefully, or use fit_bayes, which is exact.",
-        )

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.special import gammainc, gammaincc, ndtr
 
 from binreps.decide.checks.subject import Part
-from binreps.model import Float
+from binreps.model import ALIKE, Float
 
 _NOTHING_LEFT = 1e-7  # of the variance: then the regression has explained everything
 
@@ -55,7 +55,7 @@ def _rows(part: Part, index: int, populations: int) -> Rows:
     possible, (theta, p, q) = part.possible, part.estimate
     n, s, group = possible.points_n, possible.s, possible.group
     misses, known = n - s, possible.known[group]
-    negative, positive = possible.log_classes(p, q, 0.0)
+    negative, positive = possible.log_classes(ALIKE, p, q)
     mixture = np.logaddexp(np.log1p(-theta) + negative, np.log(theta) + positive)
     unknown = known == -1
     y = np.where(unknown, np.exp(np.log(theta) + positive - mixture), known)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
@@ -12,12 +10,9 @@ import numpy as np
 from scipy.special import gammaln
 
 from binreps.counts import UNKNOWN, CountTable
-from binreps.errors import BinrepsWarning
-from binreps.fits.exact.correlated import log_correlated
-from binreps.fits.overdispersed import OverdispersedFit
+from binreps.fits.base import AnyFit, Fit
 from binreps.fits.point.mode import MAP_PRIOR, MapFit, fit_map
-from binreps.fits.populations import PopulationsFit
-from binreps.model import Float, Prior, Rates
+from binreps.model import Float, Model, Prior, Rates, Records
 
 DRAWS = 500
 _SEED = 20_260_401  # any number: the same fit must give the same findings
@@ -32,18 +27,30 @@ class Part:
     ----------
     label : str
         Its name in a sentence; empty if there is only one.
-    fit : the fit of this population
-    draws : Rates
-        Draws of the rates: arrays; of length 1 where the fit is a point.
-    intraclass : array
-        Draws of the correlation of replicates; 0 where the model has none.
+    fit : Fit
+        The fit of this population.
+    parameters : array
+        Draws of the model's parameters, shape (parameters, draws); one draw where the fit is a point.
     """
 
     label: str
-    counts: CountTable
-    fit: Any
-    draws: Rates
-    intraclass: Float
+    fit: Fit
+    parameters: Float
+
+    @property
+    def counts(self) -> CountTable:
+        """The data of this population."""
+        return self.fit.counts
+
+    @property
+    def model(self) -> Model:
+        """How replicates err."""
+        return self.fit.model
+
+    @property
+    def draws(self) -> Rates:
+        """Draws of the three rates."""
+        return Rates(*np.clip(self.parameters[:3], 0.0, 1.0))
 
     @cached_property
     def estimate(self) -> Rates:
@@ -51,8 +58,8 @@ class Part:
 
         The tests of the model use these, so that a wrong prior is not taken for a wrong model.
         """
-        if self.label or isinstance(self.fit, MapFit):
-            return Rates(*self.fit.rates)
+        if self.label or self.fit.posterior.certain:
+            return self.fit.rates
         return mode_of(self.counts).rates
 
     @cached_property
@@ -63,19 +70,12 @@ class Part:
     @cached_property
     def chances(self) -> Float:
         """P(T = 1 | s) at each draw for each cell, shape (draws, cells), whatever statuses are known."""
-        theta, p, q = self.draws
-        negative, positive = log_classes(self.counts.n, self.counts.s, p, q, self.intraclass)
-        with np.errstate(divide="ignore", over="ignore"):
-            odds = np.log(theta) - np.log1p(-theta) + positive - negative
-            return np.asarray(1 / (1 + np.exp(-odds))).T
+        keys = zip(self.counts.n.tolist(), self.counts.s.tolist(), strict=True)
+        return np.stack([self.model.chance(key, *self.parameters) for key in keys], axis=1)
 
     def log_likelihood(self) -> Float:
         """log L at each draw."""
-        theta, p, q = self.draws
-        negative, positive = log_correlated(self.counts, p, q, self.intraclass)
-        with np.errstate(divide="ignore"):
-            mixture = np.logaddexp(np.log1p(-theta) + negative, np.log(theta) + positive)
-        return np.asarray(self.counts.weight @ mixture)
+        return self.model.log_likelihood(self.counts, *self.parameters)
 
 
 class Possible:
@@ -118,43 +118,30 @@ class Possible:
         """Whether the status of a group is unknown."""
         return self.known == UNKNOWN
 
-    def log_classes(self, p: Any, q: Any, rho: Any) -> tuple[Float, Float]:
+    def log_classes(self, model: Model, *errors: Any) -> tuple[Float, Float]:
         """log P(s | T = 0) and log P(s | T = 1) at each point, binomial coefficients included."""
         n, s = self.points_n, self.s
-        negative, positive = log_classes(n, s, p, q, rho)
+        negative, positive = model.log_classes(Records(n, s), *errors)
         ways = gammaln(n + 1) - gammaln(s + 1) - gammaln(n - s + 1)
         ways = ways.reshape(-1, *(1,) * (negative.ndim - 1))
         return negative + ways, positive + ways
 
 
-def log_classes(n: Any, s: Any, p: Any, q: Any, rho: Any) -> tuple[Float, Float]:
-    """log P(s | T = 0) and log P(s | T = 1) along a first axis of pairs (n, s), without the coefficients."""
-    pairs, where = np.unique(np.stack([n, s]), axis=1, return_inverse=True)
-    negative, positive = log_correlated(CountTable(pairs[0], pairs[1]), p, q, rho)
-    return negative[where.ravel()], positive[where.ravel()]
-
-
 @lru_cache(maxsize=8)  # asked for twice in a check: as the estimate, and for other modes
 def mode_of(counts: CountTable, prior: Prior = MAP_PRIOR) -> MapFit:
-    """The posterior mode, without the warnings that are findings here."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", BinrepsWarning)
-        return fit_map(counts, prior)
+    """The posterior mode."""
+    return fit_map(counts, prior)
 
 
-def parts_of(fit: Any) -> Iterator[Part]:
-    """The populations of a fit that has a model of the counts, with their draws."""
-    rng = np.random.default_rng(_SEED)
-    if isinstance(fit, PopulationsFit):
-        draws = fit.draws(DRAWS, rng)
-        for name in fit:
-            if len(fit.counts[name]):
-                yield Part(
-                    f" in population {name}", fit.counts[name], fit[name], draws[name], np.zeros(DRAWS)
-                )
-    elif isinstance(fit, OverdispersedFit):
-        yield Part("", fit.counts, fit, *fit.draws_all(DRAWS, rng))
-    elif hasattr(fit, "draws"):
-        yield Part("", fit.counts, fit, fit.draws(DRAWS, rng), np.zeros(DRAWS))
-    elif isinstance(fit, MapFit):
-        yield Part("", fit.counts, fit, Rates(*(np.array([rate]) for rate in fit.rates)), np.zeros(1))
+def parts_of(fit: AnyFit) -> list[Part]:
+    """The populations of a fit that has a model of the counts, with their draws, those with someone."""
+    if not fit.has_model:
+        return []
+    fits = fit.parts
+    size = 1 if all(one.posterior.certain for one in fits.values()) else DRAWS
+    drawn = fit.joint_draws(size, np.random.default_rng(_SEED))
+    return [
+        Part("" if name is None else f" in population {name}", one, drawn[name])
+        for name, one in fits.items()
+        if len(one.counts)
+    ]

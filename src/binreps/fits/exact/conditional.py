@@ -12,7 +12,7 @@ from binreps.counts import UNKNOWN, CountTable
 from binreps.fits.exact.density import Density
 from binreps.fits.exact.support import Lines
 from binreps.fits.exact.tensor import snapped
-from binreps.model import Float, Prior, log_class_likelihoods
+from binreps.model import ALIKE, Float, Prior
 
 _FALL = (25.0, 27.0, 31.0)  # a line of θ ends where the density has fallen by so much: least, aim, most
 _EDGE = 600.0  # logits that are as good as infinite
@@ -23,7 +23,7 @@ class Conditional:
     """The density of logit θ in one population, at many points (p, q)."""
 
     def __init__(self, counts: CountTable, prior: Prior, p: Float, q: Float) -> None:
-        negative, positive = log_class_likelihoods(counts, p, q)
+        negative, positive = ALIKE.log_classes(counts, p, q)
         top = np.maximum(negative, positive)
         self._positive, self._negative = np.exp(positive - top), np.exp(negative - top)
         self._weight = counts.weight.astype(float)

@@ -11,13 +11,13 @@ Nothing is singular at ρ = 0, where the binomial model is.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
 from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from scipy.special import betaln, expit, gammaln, log_expit, logsumexp
+from scipy.special import betaln, expit, log_expit, logsumexp
 
 from binreps.counts import CountTable
 from binreps.errors import FitError
@@ -26,12 +26,13 @@ from binreps.fits.exact.gauss import Interval
 from binreps.fits.exact.grid import Marginal
 from binreps.fits.exact.posterior import BoxPosterior, draw_rows
 from binreps.fits.exact.tensor import BoxGrid, UnresolvedError, find_box
-from binreps.model import Float, Prior
+from binreps.fits.posterior import Block, Nodes, Posterior
+from binreps.model import CORRELATED, Float, Prior
 
 Shapes = tuple[float, float]
 
-_FEW = 64  # replicates up to which a product of factors is added up one by one
 _TOLERANCE = 1e-5
+_LEAST_ERROR = 1e-9  # that is claimed
 _RESOLVED = 4.0  # a line that occupies so many nodes is integrated to about 1e-6
 _RESOLVED_ROUGHLY = 2.5  # enough for a slice that has next to no mass
 _NEXT_TO_NOTHING = 16.0  # such a slice is e^−16 below the highest
@@ -46,53 +47,6 @@ _STEP = 1e-3  # of a logit, for differences
 # The density -------------------------------------------------------------------------------------------
 
 
-def log_rising(x: Any, rho: Any, k: NDArray[np.int64]) -> Float:
-    """Σ_{j<k} log(x + jρ), for x and ρ that broadcast, along a new first axis for the entries of k."""
-    x, rho = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(rho, dtype=float))
-    most = int(k.max(initial=0))
-    if most <= _FEW:
-        factors = np.log(x + np.arange(most).reshape(-1, *(1,) * x.ndim) * rho)
-        return np.concatenate([np.zeros((1, *x.shape)), np.cumsum(factors, axis=0)])[k]
-    z = x / np.maximum(rho, 1e-30)
-    steps = k.reshape(-1, *(1,) * x.ndim).astype(float)
-    u = steps / z
-    # log Γ(z+k) − log Γ(z) − k log z by Stirling's formula, with no difference of large numbers left.
-    bend = z * _log1p_less(u) + (steps - 0.5) * np.log1p(u)
-    return np.asarray(steps * np.log(x) + bend + _stirling_rest(z + steps) - _stirling_rest(z))
-
-
-def _log1p_less(u: Float) -> Float:
-    """log(1 + u) − u, also where u is small."""
-    small = np.minimum(u, 0.02)
-    series = sum((-1) ** (i + 1) * small**i / i for i in range(2, 11))
-    return np.where(u < 0.02, series, np.log1p(u) - u)
-
-
-def _stirling_rest(z: Float) -> Float:
-    """log Γ(z) − [(z − ½) log z − z + ½ log 2π]."""
-    large = np.maximum(z, 15.0)
-    series = 1 / (12 * large) - 1 / (360 * large**3) + 1 / (1260 * large**5) - 1 / (1680 * large**7)
-    some = np.minimum(z, 15.0)
-    return np.where(z > 15, series, gammaln(some) - (some - 0.5) * np.log(some) + some - 0.9189385332046727)
-
-
-def log_correlated(counts: CountTable, p: Any, q: Any, rho: Any) -> tuple[Float, Float]:
-    """Per cell (a new first axis), log P(s | T = 0) and log P(s | T = 1) without binomial coefficients.
-
-    −∞ where a known status excludes the class.
-    """
-    s, misses, rest = counts.s, counts.n - counts.s, 1 - np.asarray(rho, dtype=float)
-    negative = log_rising(p * rest, rho, s) + log_rising((1 - p) * rest, rho, misses)
-    positive = log_rising((1 - q) * rest, rho, s) + log_rising(q * rest, rho, misses)
-    common = log_rising(rest, rho, counts.n)
-    common = common.reshape(common.shape + (1,) * (negative.ndim - common.ndim))
-    negative, positive = negative - common, positive - common
-    if counts.has_known:
-        negative[counts.known == 1] = -np.inf
-        positive[counts.known == 0] = -np.inf
-    return negative, positive
-
-
 class CorrelatedDensity(Density):
     """Log posterior density of (θ, p, q) at one ρ, relative to a centre."""
 
@@ -100,7 +54,7 @@ class CorrelatedDensity(Density):
         super().__init__(counts, prior, centre)
         self.rho = rho
         theta, p, q = centre
-        negative, positive = log_correlated(self.counts, p, q, rho)
+        negative, positive = CORRELATED.log_classes(self.counts, p, q, rho)
         with np.errstate(divide="ignore"):
             self._mixture = np.logaddexp(np.log1p(-theta) + negative, np.log(theta) + positive)
         self.log_likelihood = float(self.weight @ self._mixture)
@@ -108,7 +62,7 @@ class CorrelatedDensity(Density):
     def log_ratio(self, theta: Any, p: Any, q: Any) -> Float:
         """log L(θ, p, q) − log L(centre), on three arrays that broadcast and have equally many axes."""
         total = np.zeros(np.broadcast_shapes(theta.shape, p.shape, q.shape))
-        negative, positive = log_correlated(self.counts, p, q, self.rho)
+        negative, positive = CORRELATED.log_classes(self.counts, p, q, self.rho)
         with np.errstate(divide="ignore"):
             for a, b, middle, weight in zip(positive, negative, self._mixture, self.weight, strict=True):
                 total += weight * _log_mixture(theta, a - middle, b - middle)
@@ -141,7 +95,7 @@ class Conditional:
         """The log density at points t, shape (3, …), without constants."""
         log_theta, log_rest = log_expit(t[0]), log_expit(-t[0])
         p, q = expit(t[1]) / 2, expit(t[2]) / 2
-        negative, positive = log_correlated(self.counts, p, q, rho)
+        negative, positive = CORRELATED.log_classes(self.counts, p, q, rho)
         mixture = np.logaddexp(log_rest + negative, log_theta + positive)
         (a, b), *errors = self.prior
         total = (
@@ -238,22 +192,36 @@ def _power(shape: float) -> float:
 # The posterior -----------------------------------------------------------------------------------------
 
 
-class CorrelatedPosterior:
+class CorrelatedPosterior(Posterior):
     """Boxes of (θ, p, q) at the nodes of a rule over ρ, and the mass of each."""
 
+    model = CORRELATED
+
     def __init__(self, counts: CountTable, prior: Prior, shapes: Shapes) -> None:
+        super().__init__()
         self.shapes = shapes
         self._marginals: dict[int, Marginal] = {}
         self.conditional = Conditional(counts, prior)
         self.inside = correlation_interval(self.conditional, shapes)
-        before, self.error = self._slices(_SIZES[0]), np.inf
+        before, error = self._slices(_SIZES[0]), np.inf
         for size in _SIZES[1:]:
             slices = self._slices(size)
-            self.error, before = slices.distance(before), slices
-            if self.error < _TOLERANCE:
+            error, before = slices.distance(before), slices
+            if error < _TOLERANCE:
                 break
         self.slices = before
-        self.error = max(self.error, before.box_error)
+        self.error = max(error, before.box_error, _LEAST_ERROR)
+        self.mean, self.covariance, self.log_evidence = before.mean, before.covariance, before.log_evidence
+
+    def nodes(self) -> Iterator[Nodes]:
+        """The coarser boxes, then the finer ones; without slices that have no mass."""
+        slices = self.slices
+        heavy = np.flatnonzero(slices.mass > 1e-13)
+        for grids in ([slices.boxes[i].check for i in heavy], [slices.grids[i] for i in heavy]):
+            yield [
+                Block((*grid.nodes, slices.rho[i]), slices.mass[i] * grid.mass)
+                for i, grid in zip(heavy, grids, strict=True)
+            ]
 
     def _slices(self, size: int) -> Slices:
         """The rule with so many nodes."""
@@ -307,7 +275,7 @@ class CorrelatedPosterior:
         for start in range(0, drawn.size, 500):
             some = slice(start, start + 500)
             theta, p, q = rates[:, some, None]
-            negative, positive = log_correlated(counts, p, q, slices.rho[None])
+            negative, positive = CORRELATED.log_classes(counts, p, q, slices.rho[None])
             mixture = np.logaddexp(np.log1p(-theta) + negative, np.log(theta) + positive)
             log_mass = np.einsum("k,kir->ir", weight, mixture) + slices.weights
             masses = np.exp(log_mass - log_mass.max(axis=1, keepdims=True))
@@ -327,12 +295,12 @@ class Slices:
     @cached_property
     def boxes(self) -> list[BoxPosterior]:
         """The grids with a coarser one each, from which their errors are known."""
-        return [BoxPosterior(grid, grid.resized(0.87)) for grid in self.grids]
+        return [BoxPosterior(grid.density.counts, grid, grid.resized(0.87)) for grid in self.grids]
 
     @property
     def box_error(self) -> float:
         """The numerical error of the boxes, on average."""
-        return float(self.mass @ [box.error for box in self.boxes])
+        return float(self.mass @ [box.grid.distance(box.check) for box in self.boxes])
 
     @cached_property
     def mean(self) -> Float:

@@ -16,7 +16,7 @@ from scipy.special import betaln
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.fits.exact.gauss import Interval, log_beta_half
-from binreps.model import Float, Prior, log_class_likelihoods
+from binreps.model import ALIKE, Float, Prior
 
 AXES = (0, 1, 2)  # θ, p, q
 END = (1.0, 0.5, 0.5)  # the domain is (0, 1) for θ and (0, ½) for p and q
@@ -31,7 +31,7 @@ class Density:
         measured = informative(counts)
         self.counts, self.prior, self.centre = measured, prior, centre
         theta, p, q = centre
-        negative, positive = log_class_likelihoods(measured, p, q)
+        negative, positive = ALIKE.log_classes(measured, p, q)
         mixture = np.logaddexp(np.log1p(-theta) + negative, np.log(theta) + positive)
         self._many = measured.individuals > _MANY
         self.log_likelihood = float(measured.weight @ mixture)

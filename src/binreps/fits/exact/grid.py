@@ -127,6 +127,9 @@ def find_root(function: Callable[[float], float], low: float, high: float, tol: 
 class Marginal:
     """The density of one rate: panels side by side, each a series."""
 
+    error = 0.0
+    """Numerical error beyond that of the posterior, in standard deviations."""
+
     def __init__(self, panels: list[tuple[Interval, Float]]) -> None:
         total = sum(float(masses.sum()) for _, masses in panels)
         self.series = [Series(interval, masses / total) for interval, masses in panels]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 from scipy.special import logsumexp
 
-from binreps.counts import CountTable
+from binreps.counts import UNKNOWN, CountTable
+from binreps.fits.exact.chances import TOLERANCE, ExactPosterior
 from binreps.fits.exact.density import AXES, Density
 from binreps.fits.exact.gauss import Interval, Series, jacobi_polynomials, jacobi_rule
 from binreps.fits.exact.grid import Grid, Marginal
@@ -16,63 +17,50 @@ from binreps.fits.exact.lines import ThetaLines, lines_that_matter
 from binreps.fits.exact.nested import NestedGrid, integrate_nested, slices
 from binreps.fits.exact.support import Lines, Support
 from binreps.fits.exact.tensor import BoxGrid, UnresolvedError, find_peak, integrate_box
+from binreps.fits.posterior import Key
 from binreps.model import Float, Prior
 
-TOLERANCE = 1e-8
 _LINES_CUT = 24.0  # a line that weighs e^−24 of the heaviest does not matter
 _MOST_ON_LINES = 800_000  # nodes on all lines
 _MOST_IN_NEST = 2_300_000  # nodes: more would take too long to be worth it
+_LARGEST = 250_000  # nodes of a finer grid
 _BLOCK = 12_000  # nodes at a time
 
 
-class Posterior(Protocol):
-    """What either rule offers."""
-
-    error: float
-
-    @property
-    def rule(self) -> str:
-        """How it was integrated: "box" or "nested"."""
-
-    @property
-    def grid(self) -> Grid:
-        """The finer of the two grids that agree."""
-
-    @property
-    def check(self) -> Grid:
-        """The coarser."""
-
-    def marginal(self, axis: int) -> Marginal:
-        """The density of one rate."""
-
-    def theta_lines(self, detail: float = 1.0, least: int = 0) -> list[ThetaLines]:
-        """The posterior as lines of θ, for what depends on the rates sharply.
-
-        `detail` multiplies the nodes on p and q, which count as `least` if they are fewer; no lines are left
-        where they would be too many.
-        """
-
-    def draws(self, size: int, rng: np.random.Generator) -> Float:
-        """Independent draws of θ, p, q, shape (3, size)."""
-
-
-def integrate(counts: CountTable, prior: Prior, tol: float = TOLERANCE) -> Posterior:
+def integrate(counts: CountTable, prior: Prior, tol: float = TOLERANCE) -> OnePopulation:
     """The posterior on a box if it fits one, otherwise by nested rules."""
     density, spread = find_peak(counts, prior)
     try:
-        return BoxPosterior(*integrate_box(density, spread, tol))
+        return BoxPosterior(counts, *integrate_box(density, spread, tol))
     except UnresolvedError:
-        return NestedPosterior(density, tol)
+        return NestedPosterior(counts, density, tol)
 
 
-class BoxPosterior:
+class OnePopulation(ExactPosterior):
+    """The posterior of one population, which can be integrated again with more individuals."""
+
+    def __init__(self, counts: CountTable, grid: Grid, check: Grid) -> None:
+        self.counts, self.grid, self.check = counts, grid, check
+        super().__init__(grid.distance(check))
+
+    def with_more(self, more: CountTable) -> OnePopulation:
+        """Integrated again."""
+        return integrate(self.counts + more, self.grid.density.prior)
+
+    def is_fitted(self, key: Key) -> bool:
+        """Whether the table has the cell."""
+        return has_cell(self.counts, key)
+
+
+class BoxPosterior(OnePopulation):
     """On a product of rules."""
 
     rule = "box"
+    grid: BoxGrid
+    check: BoxGrid
 
-    def __init__(self, grid: BoxGrid, check: BoxGrid) -> None:
-        self.grid, self.check = grid, check
-        self.error = grid.distance(check)
+    def __init__(self, counts: CountTable, grid: BoxGrid, check: BoxGrid) -> None:
+        super().__init__(counts, grid, check)
         self._marginals: dict[int, Marginal] = {}
         self._lines: dict[tuple[float, int], list[ThetaLines]] = {}
 
@@ -81,6 +69,17 @@ class BoxPosterior:
         if axis not in self._marginals:
             self._marginals[axis] = self.grid.marginal(axis)
         return self._marginals[axis]
+
+    def finer_grids(self) -> Iterator[Grid]:
+        """Grids with half as many nodes again on each axis, and again."""
+        grid = self.grid
+        while 3.4 * grid.mass.size < _LARGEST:
+            grid = grid.resized(1.5)
+            yield grid
+
+    def other_grids(self, fitted: bool) -> list[Grid]:
+        """Beside a pole of the prior two grids may agree and both be wrong: a third has its nodes there."""
+        return [self.check] if fitted else [self.check, self.stretched]
 
     @cached_property
     def _wide(self) -> BoxGrid:
@@ -120,6 +119,11 @@ class BoxPosterior:
         log_mass = log_mass + density.log_prior_rest(0, theta, box[0])
         log_mass = log_mass + density.log_ratio(theta, p[:, None], q[:, None])
         return np.stack([draw_rows(box[0], _normalised(log_mass), u[0]), p, q])
+
+
+def has_cell(counts: CountTable, key: Key) -> bool:
+    """Whether someone of unknown status has this record."""
+    return bool(np.any((counts.n == key[0]) & (counts.s == key[1]) & (counts.known == UNKNOWN)))
 
 
 def _lines_on(grid: BoxGrid, sizes: tuple[int, ...]) -> list[ThetaLines]:
@@ -178,15 +182,16 @@ def _stretched_rule(density: Density, axis: int, inside: Interval, size: int) ->
     return x, weights + density.log_prior_rest(axis, x, inside)
 
 
-class NestedPosterior:
+class NestedPosterior(OnePopulation):
     """On rules one inside the other."""
 
     rule = "nested"
+    grid: NestedGrid
+    check: NestedGrid
 
-    def __init__(self, density: Density, tol: float) -> None:
+    def __init__(self, counts: CountTable, density: Density, tol: float) -> None:
         self.support, self._tol = Support(density), tol
-        self.grid, self.check = integrate_nested(self.support, 2, tol)
-        self.error = self.grid.distance(self.check)
+        super().__init__(counts, *integrate_nested(self.support, 2, tol))
         self._marginals = {2: self.grid.marginal()}
         self._lines: dict[float, list[ThetaLines]] = {}
 
@@ -194,8 +199,8 @@ class NestedPosterior:
         """From the nest that has the axis outside."""
         if axis not in self._marginals:
             grid, check = integrate_nested(self.support, axis, self._tol)
-            self.error = max(self.error, grid.distance(check))
             self._marginals[axis] = grid.marginal()
+            self._marginals[axis].error = grid.distance(check)
         return self._marginals[axis]
 
     def theta_lines(self, detail: float = 1.0, _least: int = 0) -> list[ThetaLines]:

@@ -17,14 +17,16 @@ from numpy.typing import NDArray
 from scipy.special import betaln
 
 from binreps.counts import CountTable
+from binreps.fits.exact.chances import TOLERANCE, ExactPosterior
 from binreps.fits.exact.conditional import Conditional, Inner, Population
 from binreps.fits.exact.density import Density, informative
 from binreps.fits.exact.gauss import Interval, Series, jacobi_polynomials, series_tail
 from binreps.fits.exact.grid import Grid, Marginal
 from binreps.fits.exact.lines import ThetaLines, lines_that_matter
-from binreps.fits.exact.posterior import TOLERANCE, draw_on, draw_rows
+from binreps.fits.exact.posterior import draw_on, draw_rows, has_cell
 from binreps.fits.exact.support import Lines
 from binreps.fits.exact.tensor import snapped
+from binreps.fits.posterior import Key
 from binreps.model import Float, Prior
 
 Square = tuple[Interval, Interval]
@@ -402,23 +404,40 @@ def _tempered(points: Points, field: Float) -> tuple[float, Float]:
     return float(np.exp(low)), masses(float(np.exp(low)))
 
 
-class SharedPosterior:
-    """One population's posterior, the others a weight on (p, q): what `Posterior` asks for."""
+class SharedPosterior(ExactPosterior):
+    """One population's posterior, the others a weight on (p, q)."""
 
     rule = "shared"
 
     def __init__(self, shared: Shared, which: int) -> None:
+        super().__init__(shared.error)
         self.shared, self.which = shared, which
-        self.error = shared.error
         self._lines: dict[float, list[ThetaLines]] = {}
 
+    def with_more(self, more: CountTable) -> SharedPosterior:
+        """Integrated again, with more individuals in this population."""
+        return SharedPosterior(self.shared.with_more(self.which, more), self.which)
+
+    def is_fitted(self, key: Key) -> bool:
+        """Whether this population's table has the cell."""
+        return has_cell(self.shared.tables[self.which], key)
+
+    def other_grids(self, fitted: bool) -> list[Grid]:
+        """None for a cell that is not in the data: two grids may agree there and both be wrong."""
+        return [self.check] if fitted else []
+
+    @property
+    def evidence_error(self) -> float:
+        """The difference of two grids."""
+        return abs(self.shared.grid.log_evidence - self.shared.check.log_evidence)
+
     @cached_property
-    def grid(self) -> Grid:
+    def grid(self) -> Grid:  # type: ignore[override]
         """The finer of the two grids that agree."""
         return self.shared.grid.of(self.which)
 
     @cached_property
-    def check(self) -> Grid:
+    def check(self) -> Grid:  # type: ignore[override]
         """The coarser."""
         return self.shared.check.of(self.which)
 
@@ -439,8 +458,9 @@ class SharedPosterior:
             if finer is None:
                 break
             before, grid = grid, finer
-        self.error = max(self.error, change, float(self._tails(panels, masses).max()))
-        return Marginal(list(zip(panels, masses, strict=True)))
+        marginal = Marginal(list(zip(panels, masses, strict=True)))
+        marginal.error = max(change, float(self._tails(panels, masses).max()))
+        return marginal
 
     def _masses(self, grid: SharedGrid, panels: list[Interval]) -> Float:
         return np.stack([grid.theta_masses(self.which, panel) for panel in panels])
@@ -456,7 +476,7 @@ class SharedPosterior:
         done: list[tuple[Interval, Float]] = []
         for generation in range(_HALVINGS + 1):
             masses = self._masses(grid, pending)
-            rough = self._tails(pending, masses) > max(_TAIL, 0.1 * self.error)
+            rough = self._tails(pending, masses) > max(_TAIL, 0.1 * self._distance)
             rough &= generation < _HALVINGS
             done += [(pending[i], masses[i]) for i in np.flatnonzero(~rough)]
             pending = [half for i in np.flatnonzero(rough) for half in self._halves(pending[i])]

@@ -10,7 +10,7 @@ from scipy.special import expit, logit
 
 from binreps.counts import UNKNOWN
 from binreps.fits.point.objective import UPPER, Objective, State, per_rate
-from binreps.model import Float, log_class_likelihoods
+from binreps.model import ALIKE, Float
 
 Mask = NDArray[np.bool_]
 _ALL = np.ones(3, bool)
@@ -172,7 +172,7 @@ def _one_class(objective: Objective, status: float) -> Float:
     y = np.where(known == UNKNOWN, status, known)
     rates = objective.maximisation(*objective.completed_counts(y, 1 - y), np.full(3, 0.25))
     rates[1:] = np.maximum(rates[1:], _smallest_error(objective.counts.replicates))
-    negative, positive = log_class_likelihoods(objective.counts, rates[1], rates[2])
+    negative, positive = ALIKE.log_classes(objective.counts, rates[1], rates[2])
     with np.errstate(over="ignore"):
         gain = objective.weight @ np.expm1(positive - negative if status == 0 else negative - positive)
     if gain >= 0:  # at 0 the point may be a saddle: p = q = ½ with θ = 1, for one

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
 
 from binreps.counts import CountTable
-from binreps.errors import BinrepsWarning, FitError, OptionError
+from binreps.errors import FitError, OptionError
 from binreps.fits.base import (
     PointFit,
+    Trouble,
     checked_prior,
-    fit_title,
     plug_in_rates,
-    rates_rows,
     refuse_empty,
     rests_on_prior,
 )
@@ -24,7 +23,6 @@ from binreps.fits.point.em import climb_em
 from binreps.fits.point.objective import Objective, State
 from binreps.model import NAMES, Prior, Rates, score_at
 from binreps.options import check_tol, check_whole, generator
-from binreps.table import Table
 
 MAP_PRIOR = Prior(prevalence=(1, 1))
 """The default prior of the mode: flat in the prevalence."""
@@ -50,6 +48,7 @@ class MapFit(PointFit):
         The distinct local maxima met, best first, with their objectives.
     """
 
+    kind: ClassVar[str] = "map"
     method: ClassVar[str] = "maximum a posteriori"
     prior: Prior
     objective: float
@@ -62,14 +61,23 @@ class MapFit(PointFit):
     def plug_in_rates(self) -> Rates:
         """The rates plugged in from the MAP scores (the stars of the paper's figure), without the prior."""
         scores = score_at(self.counts.n, self.counts.s, *self.rates)
-        return plug_in_rates(self.counts, scores, self.method)
+        return plug_in_rates(self.counts, scores, self.method)[0]
 
-    def summary(self) -> Table:
-        """The estimates, whether the climb converged, and whether they rest on the prior."""
+    def _words(self, level: float) -> str:
+        """Whether the climb converged, and whether the estimates rest on the prior."""
+        del level
         stopped = "" if self.converged else f"Not converged after {self.n_iter} iterations."
-        note = " ".join(filter(None, [stopped, rests_on_prior(self.counts)]))
-        title = fit_title(self.method, self.counts)
-        return Table(rates_rows(estimate=self.rates), title=title, note=note)
+        return "\n".join(filter(None, [stopped, rests_on_prior(self.counts), *self.notes]))
+
+    def troubles(self) -> Iterator[Trouble]:
+        """Whether the climb ended where it should."""
+        if not self.converged:
+            yield Trouble(
+                "not-converged",
+                self.n_iter,
+                f"The climb to the mode stopped after {self.n_iter} iterations before it had converged.",
+                "Raise max_iter, or use the direct algorithm, which climbs faster than EM.",
+            )
 
 
 def map_objective(counts: CountTable, prior: Prior) -> Objective:
@@ -103,7 +111,6 @@ def map_fit(objective: Objective, prior: Prior, climbs: list[Climb]) -> MapFit:
     for end in ranked:
         if end.converged and all(_dips(objective, end.state, rates) for rates, _ in maxima):
             maxima.append((Rates(*end.state.rates), float(end.state.objective)))
-    _warn_if_flat(best.state)
     return MapFit(
         objective.counts,
         Rates(*best.state.rates),
@@ -113,6 +120,7 @@ def map_fit(objective: Objective, prior: Prior, climbs: list[Climb]) -> MapFit:
         n_iter=int(best.n_iter),
         residual=objective.residual(best.state),
         maxima=tuple(maxima),
+        notes=_flat(best.state),
     )
 
 
@@ -124,15 +132,11 @@ def _dips(objective: Objective, state: State, better: Rates) -> bool:
     return bool(np.any(objective.at(way).objective < level))
 
 
-def _warn_if_flat(state: State) -> None:
-    """A rate on which neither data nor prior have a say is arbitrary: tell."""
-    flat = (state.alpha == 0) & (state.beta == 0)
-    for i in np.flatnonzero(flat):
-        warnings.warn(
-            f"{NAMES[i]} is arbitrary: neither the data nor the flat prior say anything about it",
-            BinrepsWarning,
-            stacklevel=4,
-        )
+def _flat(state: State) -> tuple[str, ...]:
+    """Rates on which neither data nor prior have a say are arbitrary: tell."""
+    flat = np.flatnonzero((state.alpha == 0) & (state.beta == 0))
+    reason = "neither the data nor the flat prior say anything about it"
+    return tuple(f"{NAMES[i]} is arbitrary: {reason}" for i in flat)
 
 
 def fit_map(
@@ -182,12 +186,12 @@ def fit_map(
     (True, 1)
     >>> print(fit)
     maximum a posteriori: 100 individuals, 400 replicates, 4 cells
-    rate            estimate
-    prevalence         0.300
-    false-positive     0.076
-    false-negative     0.092
-    sensitivity        0.908
-    specificity        0.924
+    rate            estimate  sd  lower  upper
+    prevalence         0.300   –      –      –
+    false-positive     0.076   –      –      –
+    false-negative     0.092   –      –      –
+    sensitivity        0.908   –      –      –
+    specificity        0.924   –      –      –
     >>> round(fit_map(counts, algorithm="em", rng=1).rates.prevalence, 3)
     0.3
     """

@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from binreps.counts import CountTable
-from binreps.model import Float, Prior, log_class_likelihoods
+from binreps.model import ALIKE, Float, Prior
 
 UPPER = np.array([1.0, 0.5, 0.5])  # θ ≤ 1, p ≤ ½, q ≤ ½
 
@@ -47,7 +47,7 @@ class Objective:
     def at(self, rates: Float) -> State:
         """The objective and the expectation step at (θ, p, q)."""
         theta, p, q = rates
-        negative, positive = log_class_likelihoods(self.counts, p, q)
+        negative, positive = ALIKE.log_classes(self.counts, p, q)
         with np.errstate(divide="ignore", invalid="ignore"):
             negative, positive = negative + np.log1p(-theta), positive + np.log(theta)
             mixture = np.logaddexp(negative, positive)

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import FitError, OptionError
 from binreps.fits.base import PointFit, plug_in_rates, refuse_empty
-from binreps.model import Float, checked_pairs
+from binreps.model import Float, Prior, Records, checked_pairs
 
 
 def average_score(n: ArrayLike, s: ArrayLike) -> Any:
@@ -43,27 +43,38 @@ def median_score(n: ArrayLike, s: ArrayLike) -> Any:
 class AverageFit(PointFit):
     """Scores are s/n; rates are plugged in from them."""
 
+    kind: ClassVar[str] = "average"
     method: ClassVar[str] = "average"
+    has_model: ClassVar[bool] = False
+    prior: ClassVar[Prior | None] = None  # type: ignore[misc]
 
-    def score(self, n: ArrayLike, s: ArrayLike) -> Any:
+    def score(self, *asked: Any) -> Any:
         """Y_A = s/n."""
-        return average_score(n, s)
+        records = Records.of(*asked)
+        return average_score(records.n, records.s)
 
 
 class MedianFit(PointFit):
     """Scores are majority votes; rates are plugged in from them."""
 
+    kind: ClassVar[str] = "median"
     method: ClassVar[str] = "median"
+    has_model: ClassVar[bool] = False
+    prior: ClassVar[Prior | None] = None  # type: ignore[misc]
 
-    def score(self, n: ArrayLike, s: ArrayLike) -> Any:
+    def score(self, *asked: Any) -> Any:
         """Y_M, the majority vote."""
-        return median_score(n, s)
+        records = Records.of(*asked)
+        return median_score(records.n, records.s)
 
 
 class KnownFit(PointFit):
     """Rates counted from individuals of known status."""
 
+    kind: ClassVar[str] = "known"
     method: ClassVar[str] = "known statuses"
+    has_model: ClassVar[bool] = False
+    prior: ClassVar[Prior | None] = None  # type: ignore[misc]
 
 
 def fit_average(counts: CountTable) -> AverageFit:
@@ -75,15 +86,16 @@ def fit_average(counts: CountTable) -> AverageFit:
     --------
     >>> fit_average(CountTable([2, 2, 4], [0, 1, 4]))
     average: 3 individuals, 8 replicates, 3 cells
-    rate            estimate
-    prevalence         0.500
-    false-positive     0.167
-    false-negative     0.100
-    sensitivity        0.900
-    specificity        0.833
+    rate            estimate  sd  lower  upper
+    prevalence         0.500   –      –      –
+    false-positive     0.167   –      –      –
+    false-negative     0.100   –      –      –
+    sensitivity        0.900   –      –      –
+    specificity        0.833   –      –      –
     """
     refuse_empty(counts, AverageFit.method)
-    return AverageFit(counts, plug_in_rates(counts, average_score(counts.n, counts.s), AverageFit.method))
+    rates, notes = plug_in_rates(counts, average_score(counts.n, counts.s), AverageFit.method)
+    return AverageFit(counts, rates, notes=notes)
 
 
 def fit_median(counts: CountTable) -> MedianFit:
@@ -95,7 +107,8 @@ def fit_median(counts: CountTable) -> MedianFit:
     0.2
     """
     refuse_empty(counts, MedianFit.method)
-    return MedianFit(counts, plug_in_rates(counts, median_score(counts.n, counts.s), MedianFit.method))
+    rates, notes = plug_in_rates(counts, median_score(counts.n, counts.s), MedianFit.method)
+    return MedianFit(counts, rates, notes=notes)
 
 
 def fit_known(counts: CountTable) -> KnownFit:
@@ -113,7 +126,8 @@ def fit_known(counts: CountTable) -> KnownFit:
             f"fit_known needs every status, got {unknown:,} individuals of unknown status; "
             "fit_map and fit_bayes take partly known statuses"
         )
-    return KnownFit(counts, plug_in_rates(counts, counts.known.astype(float), KnownFit.method))
+    rates, notes = plug_in_rates(counts, counts.known.astype(float), KnownFit.method)
+    return KnownFit(counts, rates, notes=notes)
 
 
 @dataclass(frozen=True)

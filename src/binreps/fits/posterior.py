@@ -1,0 +1,278 @@
+"""The one seam inside fits: a posterior as weighted nodes, whoever made them.
+
+A grid, draws or a single point: scores, predictions and their intervals are written once, here, over
+(posterior, model, records). An engine that can do better than its nodes, such as the exact one, overrides
+`_chance` and `_quantiles` and nothing else.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from scipy.special import expit
+
+from binreps.errors import FitError
+from binreps.model import ALIKE, Float, Model, Records, score_at
+
+Key = tuple[int, int]
+
+_SLOW = 5.0  # grids of similar size may both be off by more than they differ
+_REMEMBERED = 20_000  # answers about records that a posterior keeps
+
+
+class Block(NamedTuple):
+    """Nodes that broadcast against each other, and the posterior mass of each."""
+
+    parameters: tuple[Float, ...]
+    mass: Float
+
+
+Nodes = Sequence[Block]
+"""One set of nodes: blocks whose masses add up to 1."""
+
+
+class Estimate(NamedTuple):
+    """A number, or an array of them, and its numerical error."""
+
+    value: Any
+    error: Any
+
+
+class Marginal(Protocol):
+    """The density of one parameter."""
+
+    @property
+    def error(self) -> float:
+        """Numerical error of its quantiles, in standard deviations."""
+
+    @property
+    def mode(self) -> float:
+        """The highest local maximum of the density, NaN if there is none."""
+
+    def density(self, x: Any) -> Any:
+        """Density at x."""
+
+    def cumulative(self, x: Any) -> Any:
+        """Probability below x."""
+
+    def quantile(self, probability: Any) -> Any:
+        """The value below which the parameter lies with the given probability."""
+
+    def shortest(self, level: float) -> tuple[float, float]:
+        """The shortest interval that holds the given probability."""
+
+
+class Memory:
+    """What was computed before, by key; the oldest is forgotten where it would be too much."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._found: OrderedDict[Any, Any] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def get(self, key: Any, compute: Callable[[], Any]) -> Any:
+        """The value of a key, computed if it is not remembered."""
+        try:
+            return self._found[key]
+        except KeyError:
+            self.put(key, value := compute())
+            return value
+
+    def peek(self, key: Any) -> Any:
+        """The value of a key, None if it is not remembered."""
+        return self._found.get(key)
+
+    def put(self, key: Any, value: Any) -> None:
+        """Remember a value."""
+        self._found[key] = value
+        while len(self._found) > self._most:
+            self._found.popitem(last=False)
+
+
+class Posterior(ABC):
+    """Weighted nodes of a model's parameters, and what follows from them for any record.
+
+    Attributes
+    ----------
+    model : Model
+    error : float
+        The numerical error of means, sds and evidence, in posterior standard deviations; it is fixed when the
+        posterior is made. A marginal and an answer about a record carry errors of their own.
+    log_evidence : float
+        log ∫ L × prior, without binomial coefficients; NaN where it is not computed.
+    mean, covariance : ndarray
+        Of the model's parameters, in their order.
+    """
+
+    certain = False
+    """Whether all mass is on one point, so that nothing is left open."""
+
+    model: Model = ALIKE
+    error: float
+    log_evidence: float
+    mean: Float
+    covariance: Float
+
+    def __init__(self) -> None:
+        self._memory = Memory(_REMEMBERED)
+
+    @abstractmethod
+    def nodes(self) -> Iterator[Nodes]:
+        """Sets of nodes, better and better: two at least, unless the posterior is one point."""
+
+    @abstractmethod
+    def marginal(self, axis: int) -> Marginal:
+        """The density of one parameter."""
+
+    @abstractmethod
+    def draws(self, size: int, rng: np.random.Generator) -> Float:
+        """Independent draws, shape (parameters, size)."""
+
+    @property
+    def sd(self) -> Float:
+        """Posterior standard deviations."""
+        return np.sqrt(np.diag(self.covariance))
+
+    def expect(self, function: Callable[..., Any]) -> Estimate:
+        """The posterior mean of a function of the parameters, and its numerical error."""
+        return self.settle(
+            lambda nodes: sum(float(np.sum(mass * function(*parameters))) for parameters, mass in nodes)
+        )
+
+    def settle(self, function: Callable[[Nodes], Any], tol: float = np.inf) -> Estimate:
+        """What follows from nodes: on better and better ones, until it changes by less than tol."""
+        value, error = None, 0.0
+        for nodes in self.nodes():
+            value, before = function(nodes), value
+            if before is not None:
+                error = float(np.nanmax(np.abs(np.subtract(value, before)), initial=0.0))
+                if error <= tol:
+                    break
+        return Estimate(value, error)
+
+    # Records ---------------------------------------------------------------------------------------
+
+    def chances(self, records: Records, *, new: bool) -> Estimate:
+        """P(T = 1) of records: those in the data, or new ones, whose own results are evidence too."""
+        keys, where = records.distinct()
+        found = [self._memory.get(("chance", new, key), partial(self._chance, key, new)) for key in keys]
+        value, error = np.array(found, dtype=float).reshape(-1, 2).T
+        return Estimate(value[where].reshape(records.shape)[()], error[where].reshape(records.shape)[()])
+
+    def quantiles(self, records: Records, tails: Sequence[float], *, new: bool) -> list[Estimate]:
+        """Quantiles of P(T = 1 | s; parameters) of records, one estimate for each tail."""
+        keys, where = records.distinct()
+        place = ("quantiles", tuple(tails), new)
+        found = {key: ends for key in keys if (ends := self._memory.peek((place, key))) is not None}
+        if asked := [key for key in keys if key not in found]:
+            found |= (made := self._quantiles(asked, np.array(tails), new))
+            for key, ends in made.items():
+                self._memory.put((place, key), ends)
+        known = [found[key] for key in keys]
+        value = np.array([one.value for one in known]).reshape(-1, len(tails))[where]
+        error = np.array([one.error for one in known]).reshape(-1, len(tails))[where]
+        return [
+            Estimate(value[:, i].reshape(records.shape)[()], error[:, i].reshape(records.shape)[()])
+            for i in range(len(tails))
+        ]
+
+    def _chance(self, key: Key, new: bool) -> Estimate:
+        """P(T = 1) of one record, from the nodes."""
+        value, error = self.settle(lambda nodes: self._mean(nodes, key, new))
+        return Estimate(value, _SLOW * error + self.error * 1e-3)
+
+    def _mean(self, nodes: Nodes, key: Key, new: bool) -> float:
+        """E[P(T = 1 | s)], or P(T = 1, s) / P(s) of a new record, without rounding beside 1."""
+        if not new:
+            chances, weight = self._weighed(nodes, key, new)
+            return min(float(weight @ chances), 1.0)
+        record = self.model.record(key)
+        logs = [self.model.log_shares(record, *parameters) for parameters, _ in nodes]
+        top = max(float(np.max(log)) for pair in logs for log in pair)
+        down, up = (
+            sum(
+                float(np.sum(mass * np.exp(pair[i][0] - top)))
+                for pair, (_, mass) in zip(logs, nodes, strict=True)
+            )
+            for i in (0, 1)
+        )
+        with np.errstate(divide="ignore"):
+            return float(expit(np.log(up) - np.log(down)))
+
+    def _quantiles(self, keys: list[Key], tails: Float, new: bool) -> dict[Key, Estimate]:
+        """Quantiles for each of some records, from the nodes."""
+
+        def each(key: Key) -> Estimate:
+            value, error = self.settle(
+                lambda nodes: weighted_quantiles(*self._weighed(nodes, key, new), tails)
+            )
+            return Estimate(value, np.full(tails.size, _SLOW * error))
+
+        return {key: each(key) for key in keys}
+
+    def _weighed(self, nodes: Nodes, key: Key, new: bool) -> tuple[Float, Float]:
+        """P(T = 1 | s) at every node, and the mass there, reweighted by the record itself if it is new."""
+        chances = [np.broadcast_to(self.model.chance(key, *x), mass.shape).ravel() for x, mass in nodes]
+        masses = [mass.ravel() for _, mass in nodes]
+        if new:
+            record = self.model.record(key)
+            logs = [
+                np.broadcast_to(np.logaddexp(*self.model.log_shares(record, *x))[0], mass.shape).ravel()
+                for x, mass in nodes
+            ]
+            top = max(float(log.max()) for log in logs)
+            masses = [mass * np.exp(log - top) for mass, log in zip(masses, logs, strict=True)]
+        weight = np.concatenate(masses)
+        return np.concatenate(chances), weight / weight.sum()
+
+
+def weighted_quantiles(values: Float, weight: Float, probabilities: Float) -> Float:
+    """Quantiles of weighted values, each in the middle of its own weight, with straight lines between."""
+    order = np.argsort(values)
+    weight = weight[order]
+    reached = np.cumsum(weight) - weight / 2
+    return np.asarray(np.interp(probabilities * weight.sum(), reached, values[order]))
+
+
+class Point(Posterior):
+    """All mass on one point: what an estimate without a posterior is."""
+
+    certain = True
+    error = 0.0
+    log_evidence = float("nan")
+
+    def __init__(self, *parameters: float) -> None:
+        super().__init__()
+        self.mean = np.array(parameters)
+        self.covariance = np.full((self.mean.size,) * 2, np.nan)
+
+    def nodes(self) -> Iterator[Nodes]:
+        """The point."""
+        yield [Block(tuple(self.mean.reshape(-1, 1)), np.ones(1))]
+
+    def marginal(self, axis: int) -> Marginal:
+        """There is none."""
+        raise FitError(f"a point has no density of {self.model.names[axis]}; fit_bayes has")
+
+    def draws(self, size: int, rng: np.random.Generator) -> Float:
+        """The point, again and again."""
+        del rng
+        return np.repeat(self.mean[:, None], size, axis=1)
+
+    def chances(self, records: Records, *, new: bool) -> Estimate:
+        """The likelihood score, for individuals of the data and new ones alike."""
+        del new
+        score = score_at(records.n, records.s, *self.mean)
+        return Estimate(score[()], np.zeros(score.shape)[()])
+
+    def _quantiles(self, keys: list[Key], tails: Float, new: bool) -> dict[Key, Estimate]:
+        """None: nothing is left open, because nothing was asked about it."""
+        del new
+        return {key: Estimate(*np.full((2, tails.size), np.nan)) for key in keys}
