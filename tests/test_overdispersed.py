@@ -19,6 +19,8 @@ from binreps.model import CORRELATED, NAMES, log_rising
 from binreps.study.simulate import simulate_counts
 from shared_data import shared_columns
 
+pytestmark = pytest.mark.slow
+
 TINY = CountTable([5, 4, 3, 4], [1, 4, 0, 2], [3, 2, 2, 1])
 LABELLED = CountTable([5, 4, 3, 4, 0], [1, 4, 0, 2, 0], [2, 2, 1, 3, 2], known=[None, 1, 0, None, 1])
 SMALL = CountTable([6, 6, 6, 6, 6, 6, 2], [0, 1, 2, 4, 5, 6, 1], [30, 9, 5, 3, 6, 12, 4])
@@ -187,7 +189,6 @@ def test_the_evidence_ratio_is_the_density_at_zero(counts: CountTable) -> None:
     assert fit_bayes(counts).log_evidence - fit.log_evidence == pytest.approx(ratio, abs=1e-4)
 
 
-@pytest.mark.slow
 def test_a_prediction_is_a_ratio_of_evidences() -> None:
     fit = fitted(SMALL)
     for n, s in ((6, 3), (10, 9)):
@@ -196,7 +197,6 @@ def test_a_prediction_is_a_ratio_of_evidences() -> None:
         assert fit.predict(n, s) == pytest.approx(np.exp(positive - unknown), abs=1e-6)
 
 
-@pytest.mark.slow
 def test_the_score_averages_to_the_prevalence_over_all_results() -> None:
     """Σ_s P(s) P(T=1 | s) = E θ for a new individual."""
     fit, n = fitted(SMALL), 2
@@ -267,7 +267,6 @@ def test_the_interval_of_a_score_is_that_of_draws() -> None:
 # --- what it is for ------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_correlated_data_are_recognised_and_their_rates_recovered() -> None:
     truth, rho = (0.3, 0.1, 0.15), 0.15
     inside = []
@@ -309,7 +308,6 @@ def test_qpcr_replicates_of_water_samples_are_correlated() -> None:
 # --- the rest ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_many_individuals_and_many_replicates() -> None:
     counts = simulate_counts(Rates(0.3, 0.1, 0.2), 10**9, [4, 6], rng=1)
     fit = fit_overdispersed(counts)
