@@ -166,7 +166,7 @@ def scoring(settings: Settings, folder: Path) -> Section:
     """Score individuals and write Parquet, against writing the same columns with constants."""
     size = 2 * 10**7 if settings.full else 2 * 10**6
     file = counted_file(folder, size)
-    fit = br.fit_bayes(br.read_counts(file, n="n", s="s"))
+    fit = br.fit_bayes(br.count_table(file, n="n", s="s"))
     say(f"data: scoring {size:,} individuals")
     runs = alternate(
         {

@@ -16,14 +16,13 @@ import pyarrow.feather
 import pyarrow.parquet
 
 from binreps.counts import CountTable
-from binreps.run.analysis import analyse_file
-from binreps.tables.files import read_counts
+from binreps.run.front import analyse
 from binreps.tables.guess import guess_columns
-from binreps.tables.tally import count_table
+from binreps.tables.opened import count_table
 from fuzz import values
 from fuzz.verdict import WrongError, is_probability
 
-PARTS = ("individual", "result", "replicates", "n", "s", "weight", "known", "rater", "positive", "negative")
+PARTS = ("individual", "result", "replicates", "n", "s", "weight", "known", "source", "positive", "negative")
 
 
 def frame(rng: Random, _: Path) -> None:
@@ -45,17 +44,17 @@ def guess(rng: Random, _: Path) -> None:
 
 
 def file(rng: Random, folder: Path) -> None:
-    """`read_counts` on damaged files."""
+    """`count_table` on damaged files."""
     path, named = damaged_file(rng, folder)
     columns = _roles(rng, values.NAMES) if rng.random() < 0.2 else named
-    _agrees(read_counts(path, **columns))
+    _agrees(count_table(path, **columns))
 
 
 def analysed_file(rng: Random, folder: Path) -> None:
-    """`analyse_file` on damaged files, with guessed columns."""
+    """`analyse` on damaged files, with guessed columns."""
     path, _ = damaged_file(rng, folder)
     extra: Any = {name: rng.choice(values.NAMES) for name in ("truth", "population") if rng.random() < 0.05}
-    found = analyse_file(path, **extra)
+    found = analyse(path, **extra)
     for part in found.parts:
         is_probability("score", part.cells["score"], nulls=[n == 0 for n in part.cells["n"]])
 

@@ -13,7 +13,7 @@ from binreps.fits.bayes import fit_bayes
 from binreps.fits.point.mode import fit_map
 from binreps.fits.point.simple import fit_average, fit_median
 from binreps.fits.populations import fit_populations
-from binreps.run.analysis import analyse
+from binreps.run.front import analyse
 from binreps.run.save import fit_to_dict, load_fit
 from binreps.show.summary import summary
 from fuzz import values

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import duckdb
@@ -23,7 +22,7 @@ from binreps.fits.point.simple import fit_average
 from binreps.fits.populations import PopulationsFit, fit_populations
 from binreps.model import Rates, likelihood_score
 from binreps.tables.join import attach
-from binreps.tables.tally import count_table
+from binreps.tables.opened import count_table
 from engines import EAGER, ENGINES, by_key, lazy_with_passes, rows_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:The 'future.infer_string' option:DeprecationWarning")
@@ -43,12 +42,27 @@ def score(n: Any, s: Any) -> Any:
     return np.where(np.asarray(n) == 0, np.nan, likelihood_score(n, s, RATES))
 
 
-FIT: Any = SimpleNamespace(counts=EVERYONE, score=score, predict=lambda n, s: likelihood_score(n, s, RATES))
-POSTERIOR: Any = SimpleNamespace(
-    **vars(FIT),
-    score_interval=lambda n, s, level: (score(n, s) * (1 - level), score(n, s)),
-    predict_interval=lambda n, s, level: (0 * n + level, 0 * s + 1.0),
-)
+class Answering:
+    """All that a join asks of a fit."""
+
+    counts = EVERYONE
+
+    def __init__(self, *, interval: bool) -> None:
+        self.interval = interval
+
+    @property
+    def parts(self) -> dict[None, Answering]:
+        return {None: self}
+
+    def answers(self, n: Any, s: Any, *, new: bool, level: float) -> dict[str, Any]:
+        values = likelihood_score(n, s, RATES) if new else score(n, s)
+        if not self.interval:
+            return {"score": values, "lower": values + np.nan, "upper": values + np.nan}
+        lower, upper = (0 * n + level, 0 * s + 1.0) if new else (values * (1 - level), values)
+        return {"score": values, "lower": lower, "upper": upper}
+
+
+FIT, POSTERIOR = Answering(interval=False), Answering(interval=True)
 
 
 def expected(n: int, s: int, *, new: bool = False) -> dict[str, Any]:
@@ -281,10 +295,10 @@ def test_individuals_that_the_fit_has_not_seen_are_mentioned() -> None:
     attach(more, fit, loss=LOSS, n="n", s="s", new=True)
 
 
-def test_rows_without_an_individual_are_mentioned_and_a_rater_is_not_again() -> None:
+def test_rows_without_an_individual_are_mentioned_and_a_source_is_not_again() -> None:
     table = pa.table({"who": ["a", None], "test": [1, 0], "reader": [1, 2]})
     with pytest.warns(BinrepsWarning, match="1 row without an individual in column 'who' dropped") as caught:
-        attach(table, FIT, loss=LOSS, individual="who", result="test", rater="reader")
+        attach(table, FIT, loss=LOSS, individual="who", result="test", source="reader")
     assert [warning.filename for warning in caught] == [__file__]
 
 
@@ -325,7 +339,7 @@ def populations() -> PopulationsFit:
 )
 def test_each_population_has_its_own_scores(engine: Any, populations: PopulationsFit) -> None:
     columns = {"individual": "who", "result": "test", "new": True, "population": "site"}
-    with pytest.warns(BinrepsWarning, match="1 row without an individual in column 'site' and 'who' dropped"):
+    with pytest.warns(BinrepsWarning, match="1 row without a group in column 'site' dropped"):
         answers = attach(engine(POPULATIONS), populations, loss=Loss(), **columns)
     rows = sorted(nw.from_native(answers).lazy().collect(backend="pyarrow").rows())
     assert [row[:4] for row in rows] == [("a", 1, 2, 2), ("b", 1, 2, 1), ("b", 2, 1, 0)]
@@ -348,7 +362,7 @@ def test_a_population_that_the_fit_does_not_have_is_refused(populations: Populat
         attach(frame, populations, loss=Loss(), new=True, population="site", n="n", s="s")
     with pytest.raises(OptionError, match=r"goes with a fit of several populations; got population=None"):
         attach(frame, populations, loss=Loss(), n="n", s="s")
-    with pytest.raises(OptionError, match=r"got population='site' and a fit by average"):
+    with pytest.raises(OptionError, match=r"got population='site' and a fit of one"):
         attach(frame, fit_average(CountTable([3], [1])), loss=Loss(), population="site", n="n", s="s")
     with pytest.raises(DataError, match="must hold text or whole numbers"):
         attach(frame.with_columns(site=0.5), populations, loss=Loss(), population="site", n="n", s="s")

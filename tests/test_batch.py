@@ -310,3 +310,15 @@ def test_no_tables_give_no_rows() -> None:
 def test_what_is_wrong_for_all_is_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(OptionError, match=f"^{sentence}"):
         fit_many(**{"tables": ASSAYS, **options})
+
+
+@pytest.mark.parametrize("method", ["bayes", "map", "average"])
+def test_scores_are_those_of_single_fits(method: str) -> None:
+    """Small tables together on a lattice, and one that is too large for it; a known status plays no part."""
+    known = CountTable([4, 4, 3], [0, 4, 1], [9, 5, 3], known=[None, None, 1])
+    tables = [*ASSAYS, known, CountTable([5, 5, 5], [0, 2, 5], [30_000, 4_000, 9_000])]
+    batch_result = fit_many(tables, method=method, scores=True)
+    for i, scores in enumerate(batch_result.scores):
+        assert scores == pytest.approx(batch_result.fit(i).score(tables[i]), abs=1e-7)
+    with pytest.raises(OptionError, match="scores were not asked for; give fit_many scores=True"):
+        _ = fit_many(tables[:1], method=method).scores

@@ -310,10 +310,10 @@ def test_a_group_with_the_name_of_a_result_needs_a_prefix() -> None:
     assert answer.columns[:3] == ["cells", "fit_individuals", "fit_replicates"]
 
 
-def test_a_rater_is_mentioned_once() -> None:
+def test_a_source_is_mentioned_once() -> None:
     frame = pl.DataFrame({"g": [1, 1], "who": [1, 1], "x": [1, 0], "reader": ["a", "b"]})
-    with pytest.warns(BinrepsWarning, match="^the model gives every rater the same error rates") as caught:
-        fit_by(frame, by="g", individual="who", result="x", rater="reader", method="average")
+    with pytest.warns(BinrepsWarning, match="^the model gives every source the same error rates") as caught:
+        fit_by(frame, by="g", individual="who", result="x", source="reader", method="average")
     assert len(caught) == 1
     assert caught[0].filename == __file__
 

@@ -32,7 +32,7 @@ def run(capsys: pytest.CaptureFixture[str], *words: object) -> tuple[int, str, s
 def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of one analysis."""
     folder = tmp_path_factory.mktemp("results")
-    br.write_folder(br.analyse_file(SCREENING_FILE, br.Settings(replicates=4), truth="truth"), folder)
+    br.analyse(SCREENING_FILE, br.Settings(replicates=4), truth="truth").write(folder)
     return folder
 
 
@@ -59,7 +59,7 @@ def test_json_is_for_machines(capsys: pytest.CaptureFixture[str]) -> None:
     content = json.loads(out)
     assert code == 0
     assert content["options"]["loss"]["inconclusive_positive"] == 0.3
-    assert content["populations"][0]["rates"][0]["Bayes"] == content["fit"]["results"]["prevalence"]
+    assert content["populations"][0]["rates"][0]["bayes"] == content["fit"]["results"]["prevalence"]
 
 
 @pytest.mark.slow
@@ -80,7 +80,7 @@ def test_groups_are_fitted_one_by_one(capsys: pytest.CaptureFixture[str], tmp_pa
     with (tmp_path / "out" / "groups.csv").open(encoding="utf-8") as file:
         groups = list(csv.DictReader(file))
     assert [row["assay"] for row in groups] == ["a", "b"]
-    counts = br.read_counts(path, n="n", s="s", individual="id")
+    counts = br.count_table(path, n="n", s="s", individual="id")
     assert sum(int(row["individuals"]) for row in groups) == counts.individuals
     rows_as_json = json.loads(run(capsys, "analyse", path, "--by", "assay", "--json")[1])
     assert float(groups[0]["prevalence"]) == rows_as_json[0]["prevalence"]

@@ -16,8 +16,10 @@ from binreps.counts import CountTable
 from binreps.decide.loss import Loss
 from binreps.errors import BinrepsWarning, DataError, OptionError
 from binreps.fits.point.simple import AverageFit, fit_average
-from binreps.tables.files import open_files, read_counts, replacing
+from binreps.tables.files import open_files
 from binreps.tables.join import score_file
+from binreps.tables.opened import count_table
+from binreps.tables.write import replacing
 
 LOSS = Loss(inconclusive=0.2)
 EXPECTED = CountTable([2, 1, 0], [1, 0, 0])
@@ -62,7 +64,7 @@ def fit() -> AverageFit:
 @pytest.mark.parametrize("kind", TEXTS)
 def test_text_files_of_many_kinds(tmp_path: Path, kind: str) -> None:
     path = write(tmp_path / ("tests.csv.gz" if kind == "zipped" else "tests.csv"), TEXTS[kind])
-    assert read_counts(path, **LONG) == EXPECTED
+    assert count_table(path, **LONG) == EXPECTED
 
 
 @pytest.mark.parametrize(
@@ -72,8 +74,8 @@ def test_any_name_will_do(tmp_path: Path, name: str, fit: AverageFit) -> None:
     folder = tmp_path / f"in {name}"
     folder.mkdir()
     path = write(folder / name, TEXTS["comma"])
-    assert read_counts(str(path), **LONG) == EXPECTED
-    out = score_file(path, folder / f"out {name}", fit, loss=LOSS, **LONG)
+    assert count_table(str(path), **LONG) == EXPECTED
+    out = score_file(path, fit, folder / f"out {name}", loss=LOSS, **LONG)
     assert out.read_text().startswith("patient,n,s,score")
     assert sorted(file.name for file in folder.iterdir()) == sorted([name, out.name])
 
@@ -88,7 +90,7 @@ def test_parquet_arrow_and_feather(tmp_path: Path) -> None:
     with pa.ipc.new_file(str(tmp_path / "tests.arrow"), table().schema) as writer:
         writer.write_table(table())
     for name in ("tests.parquet", "tests.feather", "tests.arrow"):
-        assert read_counts(tmp_path / name, **LONG) == EXPECTED
+        assert count_table(tmp_path / name, **LONG) == EXPECTED
 
 
 def test_workbooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,33 +99,33 @@ def test_workbooks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         book.active.append(row)
     path = tmp_path / "tests.xlsx"
     book.save(path)
-    assert read_counts(path, **LONG) == EXPECTED
+    assert count_table(path, **LONG) == EXPECTED
     with pytest.raises(DataError, match=r"the first sheet of .*tests.xlsx has no column 'who'"):
-        read_counts(path, individual="who", result="test")
+        count_table(path, individual="who", result="test")
     monkeypatch.setitem(sys.modules, "openpyxl", None)
     with pytest.raises(
         DataError, match=r"needs openpyxl \(pip install 'binreps\[excel\]'\); or .* CSV UTF-8"
     ):
-        read_counts(path, **LONG)
+        count_table(path, **LONG)
 
 
 def test_patterns_take_files_that_are_laid_out_differently(tmp_path: Path) -> None:
     write(tmp_path / "a.csv", b"patient,test\n007,pos\n7,neg\n")
     write(tmp_path / "b.csv", b"title\ntest;patient\nneg;007\n;008\n")
     write(tmp_path / "c.csv", gzip.compress(b"patient,test\n"))
-    assert read_counts(tmp_path / "*.csv", **LONG) == EXPECTED
-    assert read_counts([tmp_path / "a.csv", tmp_path / "[bc].csv"], **LONG) == EXPECTED
+    assert count_table(tmp_path / "*.csv", **LONG) == EXPECTED
+    assert count_table([tmp_path / "a.csv", tmp_path / "[bc].csv"], **LONG) == EXPECTED
     write(tmp_path / "d.csv", b"patient,test,dose\n")
     with pytest.raises(DataError, match=r"d.csv and .*a.csv differ in columns 'dose'"):
-        read_counts(tmp_path / "*.csv", **LONG)
+        count_table(tmp_path / "*.csv", **LONG)
 
 
 def test_counts_in_text_files(tmp_path: Path) -> None:
     path = write(tmp_path / "counts.csv", b"id;n;s;w\na;3,0;1;2\nb; 3 ;1.0;1\n")
-    assert read_counts(path, n="n", s="s", weight="w") == CountTable([3], [1], [3])
+    assert count_table(path, n="n", s="s", weight="w") == CountTable([3], [1], [3])
     path = write(tmp_path / "counts.csv", b"n,s\n3,1\n3,one\n,\n")
     with pytest.raises(DataError, match="none missing; got n = '3', s = 'one'; n = missing, s = missing"):
-        read_counts(path, n="n", s="s")
+        count_table(path, n="n", s="s")
 
 
 LATE = b"x" * 80 + b"\n"
@@ -163,7 +165,7 @@ def test_what_cannot_be_read_says_what_to_change(tmp_path: Path, sentence: str) 
     if content is not None:
         write(tmp_path / name, content)
     with pytest.raises(DataError, match=sentence) as caught:
-        read_counts(tmp_path / name, **LONG)
+        count_table(tmp_path / name, **LONG)
     assert "\n" not in str(caught.value)
 
 
@@ -171,20 +173,20 @@ def test_folders_patterns_and_mixtures_that_cannot_be_read(tmp_path: Path) -> No
     write(tmp_path / "a.csv", TEXTS["comma"])
     pa.parquet.write_table(table(), tmp_path / "b.parquet")
     with pytest.raises(DataError, match=r"is a folder; name the files in it, such as .*\*.parquet"):
-        read_counts(tmp_path, **LONG)
+        count_table(tmp_path, **LONG)
     with pytest.raises(DataError, match=r"no file matches .*\*.tsv"):
-        read_counts(tmp_path / "*.tsv", **LONG)
+        count_table(tmp_path / "*.tsv", **LONG)
     with pytest.raises(DataError, match="files of one kind can be read together, got csv and parquet"):
-        read_counts(tmp_path / "*", **LONG)
+        count_table(tmp_path / "*", **LONG)
     with pytest.raises(OptionError, match="path must name at least one file"):
-        read_counts([], **LONG)
+        count_table([], **LONG)
     with pytest.raises(OptionError, match="memory must be a size such as '4GB', got 'much'"):
-        read_counts(tmp_path / "a.csv", memory="much", **LONG)
+        count_table(tmp_path / "a.csv", memory="much", **LONG)
 
 
 def test_scores_for_each_individual(tmp_path: Path, fit: AverageFit) -> None:
     path = write(tmp_path / "tests.csv", TEXTS["windows"])
-    out = score_file(path, tmp_path / "answers.csv", fit, loss=LOSS, **LONG)
+    out = score_file(path, fit, tmp_path / "answers.csv", loss=LOSS, **LONG)
     assert out.read_text().splitlines() == [
         "patient,n,s,score,lower,upper,decision",
         "007,2,1,0.5,,,inconclusive",
@@ -198,7 +200,7 @@ def test_scores_for_each_replicate_leave_the_columns_as_they_are(tmp_path: Path,
     path = write(
         tmp_path / "tests.csv", b"patient,test,day,zip\n007,pos,1/2/24,01\n7,NEG,,1.50\n007,neg,,\n008,,,x\n"
     )
-    out = score_file(path, tmp_path / "answers.csv.gz", fit, loss=LOSS, per="replicate", **LONG)
+    out = score_file(path, fit, tmp_path / "answers.csv.gz", loss=LOSS, per="replicate", **LONG)
     assert gzip.decompress(out.read_bytes()).decode().splitlines() == [
         "patient,test,day,zip,n,s,score,lower,upper,decision",
         "007,pos,1/2/24,01,2,1,0.5,,,inconclusive",
@@ -211,8 +213,8 @@ def test_scores_for_each_replicate_leave_the_columns_as_they_are(tmp_path: Path,
 def test_rows_keep_their_order(tmp_path: Path) -> None:
     lines = [f"{i},3,{i % 2}" for i in range(150_000)]
     path = write(tmp_path / "counts.csv", "\n".join(["id,n,s", *lines]).encode())
-    fit = fit_average(read_counts(path, n="n", s="s"))
-    out = score_file(path, tmp_path / "answers.parquet", fit, loss=LOSS, n="n", s="s")
+    fit = fit_average(count_table(path, n="n", s="s"))
+    out = score_file(path, fit, tmp_path / "answers.parquet", loss=LOSS, n="n", s="s")
     assert pa.parquet.read_table(out).column("id").to_pylist() == [str(i) for i in range(150_000)]
 
 
@@ -221,7 +223,7 @@ def test_types_are_kept_from_files_that_have_types(tmp_path: Path, suffix: str, 
     wide = pa.table({"id": [2**62, 5], "first": [True, None], "second": [False, False]})
     path = tmp_path / f"wide.{suffix}"
     (pa.parquet.write_table if suffix == "parquet" else pa.feather.write_feather)(wide, str(path))
-    out = score_file(path, tmp_path / "out.parquet", fit, loss=LOSS, replicates=["first", "second"])
+    out = score_file(path, fit, tmp_path / "out.parquet", loss=LOSS, replicates=["first", "second"])
     answer = pa.parquet.read_table(out)
     assert answer.select(wide.column_names).cast(wide.schema) == wide
     assert answer.schema.types[:3] == wide.schema.types
@@ -250,7 +252,7 @@ def test_targets_that_cannot_be_written(tmp_path: Path, fit: AverageFit, target:
     (tmp_path / "link.csv").symlink_to(path)
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(OptionError, match=sentence):
-        score_file(path, tmp_path / target, fit, loss=LOSS, **LONG)
+        score_file(path, fit, tmp_path / target, loss=LOSS, **LONG)
     assert path.read_bytes() == TEXTS["comma"]
 
 
@@ -266,7 +268,7 @@ def test_an_interrupted_run_leaves_nothing_behind(
     out = write(tmp_path / "answers.csv", b"older answers")
     monkeypatch.setattr(duckdb.DuckDBPyRelation, "write_csv", interrupted)
     with pytest.raises(problem):
-        score_file(path, out, fit, loss=LOSS, **LONG)
+        score_file(path, fit, out, loss=LOSS, **LONG)
     assert out.read_bytes() == b"older answers"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["answers.csv", "tests.csv"]
 
@@ -287,7 +289,7 @@ def test_more_rows_than_memory_are_spilled(tmp_path: Path) -> None:
         "SELECT concat('individual number ', (i * 7919) % 400000) AS who, (i % 7 = 0)::TINYINT AS test "
         "FROM range(1200000) t(i)"
     ).write_parquet(str(path))
-    counts = read_counts(path, individual="who", result="test", memory="70MB")
+    counts = count_table(path, individual="who", result="test", memory="70MB")
     assert counts.individuals == 400_000
     assert counts.replicates == 1_200_000
     assert counts.positives == len(range(0, 1_200_000, 7))
@@ -298,13 +300,14 @@ def test_rows_without_an_individual_are_counted(tmp_path: Path) -> None:
     with pytest.warns(
         BinrepsWarning, match="2 rows without an individual in column 'patient' dropped"
     ) as caught:
-        assert read_counts(path, **LONG) == EXPECTED
+        assert count_table(path, **LONG) == EXPECTED
     assert caught[0].filename == __file__
 
 
 def test_a_file_stays_closed_after_use(tmp_path: Path) -> None:
     path = write(tmp_path / "tests.csv", TEXTS["comma"])
-    with open_files(path, ["patient"]) as relation:
+    with open_files(path, ["patient"]) as files:
+        relation = files.relation
         assert relation.columns == ["patient", "test", "dose"]
     with pytest.raises(duckdb.Error):
         relation.fetchall()

@@ -222,7 +222,7 @@ def test_a_damaged_arrow_file_does_not_end_the_process(tmp_path: Path) -> None:
     content = path.read_bytes()
     assert content.count(offsets) == 1
     path.write_bytes(content.replace(offsets, np.array([0, 1, 2**30, 6, 10], np.int32).tobytes()))
-    refused(lambda: br.read_counts(path, individual="patient", result="test"), "damaged.feather", "Arrow")
+    refused(lambda: br.count_table(path, individual="patient", result="test"), "damaged.feather", "Arrow")
 
 
 def test_a_workbook_without_sheets_is_refused(tmp_path: Path) -> None:
@@ -231,14 +231,14 @@ def test_a_workbook_without_sheets_is_refused(tmp_path: Path) -> None:
     book.create_chartsheet()
     book.remove(book.worksheets[0])
     book.save(path)
-    refused(lambda: br.read_counts(path, n="n", s="s"), "book.xlsx", "Save As")
+    refused(lambda: br.count_table(path, n="n", s="s"), "book.xlsx", "Save As")
 
 
 def test_a_parquet_column_whose_name_is_not_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "damaged.parquet"
     pyarrow.parquet.write_table(pa.table({"n": [3], "positives": [1]}), path, store_schema=False)
     path.write_bytes(path.read_bytes().replace(b"positives", b"pos\xfftives"))
-    refused(lambda: br.read_counts(path, n="n", s="s"), "damaged.parquet", "not text")
+    refused(lambda: br.count_table(path, n="n", s="s"), "damaged.parquet", "not text")
 
 
 @pytest.mark.parametrize("method", [[], {}, None, 3, "nuts"])

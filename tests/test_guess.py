@@ -8,13 +8,19 @@ from typing import Any
 import duckdb
 import pytest
 
-from binreps import DataError, Loss, fit_average, read_counts, score_file
-from binreps.tables.files import peek
-from binreps.tables.guess import guess_columns
+from binreps import DataError, Loss, count_table, fit_average, score_file
+from binreps.tables.guess import Guess, guess_columns
+from binreps.tables.opened import open_table
 from shared_data import shared_file
 
 LONG = {"patient": ["ann", "ann", "bob"], "test": ["pos", "neg", None]}
 WIDE = {"id": [1, 2], "first": [1, 0], "second": [0, None]}
+
+
+def guess_file(path: Path) -> Guess:
+    """The guess for a file."""
+    with open_table(path) as opened:
+        return opened.guess({})
 
 
 @pytest.mark.parametrize(
@@ -42,16 +48,19 @@ def test_the_usual_tables_are_recognised(sample: Any, kind: str, columns: dict[s
 def test_a_status_is_never_used_unasked() -> None:
     guess = guess_columns({"id": [1, 2], "n": [3, 4], "s": [1, 4], "truth": [0, 1]})
     assert "truth" not in guess.columns.values()
-    assert guess.notes == (
+    (note,) = guess.notes
+    assert note.id == "status-not-used"
+    assert note.sentence == (
         "column 'truth' looks like a status and is not used; "
-        "name it as known if it should inform the fit, or as truth if it should judge it",
+        "name it as known if it should inform the fit, or as truth if it should judge it"
     )
     assert not guess_columns({"n": [3], "s": [1], "truth": [0]}, left_out=["truth"]).notes
 
 
-def test_a_rater_is_mentioned() -> None:
+def test_a_source_is_mentioned() -> None:
     (note,) = guess_columns({"item": [1, 1], "rater": ["x", "y"], "result": [0, 1]}).notes
-    assert "column 'rater' is not used" in note
+    assert note.id == "source-not-used"
+    assert "column 'rater' is not used" in note.sentence
 
 
 @pytest.mark.parametrize(
@@ -80,7 +89,7 @@ def test_replicates_that_are_numbered_alike_stand_out() -> None:
     guess = guess_columns(sample)
     assert guess.columns["replicates"] == ["test1", "Test 2"]
     (note,) = guess.notes
-    assert "'smoker', 'male'" in note
+    assert "'smoker', 'male'" in note.sentence
     named = guess_columns(sample, {"replicates": ["test1", "smoker"]})
     assert named.columns["replicates"] == ["test1", "smoker"]
     assert named.notes == ()
@@ -97,24 +106,24 @@ def test_a_number_of_individuals_that_cannot_be_read_is_refused_and_not_left_out
 ) -> None:
     file = tmp_path / "counts.csv"
     file.write_text(f'n,s,count\n3,0,"{bad}"\n3,1,50\n3,3,20\n', encoding="utf-8")
-    guess = guess_columns(peek(file))
+    guess = guess_file(file)
     assert guess.kind == "cells"
     with pytest.raises(DataError, match="count a whole number"):
-        read_counts(file, **guess.columns)
+        count_table(file, **guess.columns)
 
 
 def test_a_weight_beside_individuals_is_mentioned() -> None:
     guess = guess_columns({"patient": ["a", "b"], "n": [3, 3], "s": [1, 0], "count": [5, 6]})
     assert "weight" not in guess.columns
     (note,) = guess.notes
-    assert "'count'" in note
+    assert "'count'" in note.sentence
 
 
 def test_decimal_commas_in_every_cell(tmp_path: Path) -> None:
     file = tmp_path / "counts.csv"
     file.write_text("n;s;count\n4,0;0,0;50,0\n4,0;1,0;7,0\n", encoding="utf-8")
-    guess = guess_columns(peek(file))
-    assert read_counts(file, **guess.columns).individuals == 57
+    guess = guess_file(file)
+    assert count_table(file, **guess.columns).individuals == 57
 
 
 def test_what_the_user_names_stays() -> None:
@@ -138,7 +147,7 @@ def test_what_the_user_names_stays() -> None:
     ],
 )
 def test_real_files_are_recognised(name: str, kind: str) -> None:
-    assert guess_columns(peek(shared_file(f"data/{name}"))).kind == kind
+    assert guess_file(shared_file(f"data/{name}")).kind == kind
 
 
 def test_a_file_as_spreadsheet_programs_export_it(tmp_path: Path) -> None:
@@ -146,9 +155,9 @@ def test_a_file_as_spreadsheet_programs_export_it(tmp_path: Path) -> None:
     path = tmp_path / "export.csv"
     header = "\ufeffStudy of 2026;;;;\r\n\r\n;Patient;Test 1;Test 2;Test 3\r\n"
     path.write_bytes(f"{header}1;007;1,0;0,0;\r\n2;008;0,0;1,0;1,0\r\n".encode())
-    guess = guess_columns(peek(path))
+    guess = guess_file(path)
     assert guess.columns == {"individual": "Patient", "replicates": ["Test 1", "Test 2", "Test 3"]}
-    counts = read_counts(path, **guess.columns)
+    counts = count_table(path, **guess.columns)
     assert sorted(zip(counts.n.tolist(), counts.s.tolist(), strict=True)) == [(2, 1), (3, 2)]
 
 
@@ -158,13 +167,13 @@ def test_text_that_a_spreadsheet_would_run_is_disarmed_in_csv_only(tmp_path: Pat
     rows = "".join(f'"{name}",{"neg" if i else "pos"}\n' for i, name in enumerate(ids))
     path.write_text(f"=who(),test\n{rows}", encoding="utf-8")
     columns = {"individual": "=who()", "result": "test"}
-    fit = fit_average(read_counts(path, **columns))
-    out = score_file(path, tmp_path / "out.csv", fit, loss=Loss(), **columns)
+    fit = fit_average(count_table(path, **columns))
+    out = score_file(path, fit, tmp_path / "out.csv", loss=Loss(), **columns)
     read = duckdb.read_csv(str(out), all_varchar=True, header=True)
     assert read.columns[0] == "'=who()"
     assert {row[0] for row in read.fetchall()} == {
         *("'=1+1", "'@SUM(A1)", "'-2+3", "'\tx", "'＝1"),
         *("+", "-7", "+1.5e3", "P-1"),
     }
-    out = score_file(path, tmp_path / "out.parquet", fit, loss=Loss(), **columns)
+    out = score_file(path, fit, tmp_path / "out.parquet", loss=Loss(), **columns)
     assert {row[0] for row in duckdb.read_parquet(str(out)).fetchall()} == set(ids)

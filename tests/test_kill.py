@@ -51,7 +51,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     counts = br.simulate(br.Rates(0.3, 0.1, 0.05), 60, 3, rng=1)
     rows = "".join(f"I{i},{n},{s}\n" for i, (n, s) in enumerate(zip(counts.n, counts.s, strict=True)))
     (folder / "data.csv").write_text("id,n,s\n" + rows)
-    br.save_fit(br.fit_map(br.read_counts(folder / "data.csv", n="n", s="s")), folder / "model.json")
+    br.save_fit(br.fit_map(br.count_table(folder / "data.csv", n="n", s="s")), folder / "model.json")
     return folder
 
 

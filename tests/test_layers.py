@@ -21,7 +21,7 @@ MODULES = {
 }
 BEFORE = {
     "nouns": set(),
-    "tables": {"nouns", "fits", "decide"},
+    "tables": {"nouns"},
     "fits": {"nouns"},
     "study": {"nouns", "fits"},
     "decide": {"nouns", "fits"},
@@ -56,9 +56,14 @@ def imported(path: Path) -> set[str]:
     return names
 
 
+LATE = {("run.analysis", "show.folder")}
+"""The one way back: an analysis writes itself by what shows it, which it loads when it is asked to."""
+
+
 def own_imports(module: str) -> set[str]:
-    """The modules of binreps that one imports, without the package's name."""
-    return {name.removeprefix("binreps.") for name in imported(MODULES[module])} & MODULES.keys()
+    """The modules of binreps that one imports, without the package's name; but for the one way back."""
+    found = {name.removeprefix("binreps.") for name in imported(MODULES[module])} & MODULES.keys()
+    return {name for name in found if (module, name) not in LATE}
 
 
 @pytest.mark.parametrize("module", MODULES)
@@ -95,7 +100,7 @@ def test_no_two_modules_import_each_other() -> None:
 
 def test_only_the_boundary_knows_narwhals() -> None:
     knowing = {name for name, path in MODULES.items() if any("narwhals" in x for x in imported(path))}
-    assert knowing <= {"tables.tally", "tables.groups", "tables.join", "run.by"}
+    assert knowing <= {"tables.tally", "tables.groups", "tables.opened", "tables.join", "run.by"}
 
 
 def loaded_after(code: str) -> set[str]:

@@ -38,7 +38,7 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    analysis = br.analyse_file(SCREENING_FILE, br.Settings(replicates=4), truth="truth")
+    analysis = br.analyse(SCREENING_FILE, br.Settings(replicates=4), truth="truth")
     rows = br.Table({"individual": ["P001", EVIL], "score": [0.5, 0.9], "decision": ["negative", None]})
     return report(analysis, rows, "scores.csv")
 
@@ -79,7 +79,7 @@ def test_user_text_is_escaped_in_titles_columns_and_populations(tmp_path: Path) 
     path = tmp_path / "data.csv"
     rows = "".join(f"{site},{i},3,{3 * (i % 2)}\n" for i in range(8) for site in ('"<b>x"', "y"))
     path.write_text(f'"<i>site",id,n,s\n{rows}', encoding="utf-8")
-    analysis = br.analyse_file(path, population="<i>site", name=EVIL)
+    analysis = br.analyse(path, population="<i>site", name=EVIL)
     page = report(analysis)
     assert EVIL not in page
     assert "<b>x" not in page

@@ -63,9 +63,9 @@ def _rows() -> pa.Table:
 
 @pytest.mark.parametrize("engine", ["pandas", "polars", "polars-lazy", "duckdb", "pyarrow"])
 def test_every_engine_leads_to_the_same_bits(engine: str) -> None:
-    guess = br.analyse_file(SCREENING_FILE, br.Settings(method="average"), truth="truth").source.guess
+    guess = br.analyse(SCREENING_FILE, br.Settings(method="average"), truth="truth").source.guess
     assert guess is not None
     counts = br.count_table(ENGINES[engine](_rows()), **guess.columns)
-    from_file = br.read_counts(SCREENING_FILE, **guess.columns)
+    from_file = br.count_table(SCREENING_FILE, **guess.columns)
     assert counts == from_file
     assert results(counts) == results(from_file)

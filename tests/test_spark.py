@@ -19,7 +19,7 @@ from binreps.decide.loss import Loss
 from binreps.errors import BinrepsWarning, DataError
 from binreps.fits.point.simple import fit_average
 from binreps.tables.join import attach
-from binreps.tables.tally import count_table
+from binreps.tables.opened import count_table
 from engines import by_key, rows_of
 from system_tools import require
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from binreps.counts import CountTable
 from binreps.errors import BinrepsWarning, DataError, OptionError
-from binreps.tables.tally import count_table
+from binreps.tables.opened import count_table
 from engines import ENGINES, lazy_with_passes, to_duckdb
 
 pytestmark = pytest.mark.filterwarnings("ignore:The 'future.infer_string' option:DeprecationWarning")
@@ -296,10 +296,10 @@ def test_a_column_of_nulls_has_no_results() -> None:
         assert count_table(native, individual="who", result="test") == CountTable([0], [0])
 
 
-def test_a_rater_is_mentioned() -> None:
+def test_a_source_is_mentioned() -> None:
     table = pa.table({"who": [1, 1], "test": [1, 0], "reader": ["x", "y"]})
     with pytest.warns(BinrepsWarning, match="column 'reader' is not used") as caught:
-        count_table(table, individual="who", result="test", rater="reader")
+        count_table(table, individual="who", result="test", source="reader")
     assert len(caught) == 1
     assert caught[0].filename == __file__
 
@@ -327,7 +327,9 @@ def test_arguments_that_describe_no_table_are_refused(columns: dict[str, Any], s
 
 
 def test_what_is_no_table_is_refused() -> None:
-    with pytest.raises(DataError, match=r"the table must be a dataframe \(pandas, .*\), got dict"):
+    with pytest.raises(
+        DataError, match=r"must be a dataframe \(pandas, .*\) or the name of a file, got dict"
+    ):
         count_table({"who": [1]}, individual="who", result="test")
 
 

@@ -24,13 +24,16 @@ from starlette.testclient import TestClient
 
 import binreps as br
 from binreps.cli.web import web_command
+from binreps.run.methods import CHOICES
 from binreps.show.summary import summary
 from binreps.show.wording import explain
 from binreps.study.datasets import SCREENING_FILE
+from binreps.tables.roles import KINDS, PARTS
 from binreps.web import limits, work
 from binreps.web.app import create_app, page_files
+from binreps.web.requests import Named
 from binreps.web.runner import make_runner
-from binreps.web.uploads import shown_name
+from binreps.web.uploads import Uploads, shown_name
 from screening import screening_counts, screening_truth
 
 pytestmark = pytest.mark.slow
@@ -38,7 +41,7 @@ pytestmark = pytest.mark.slow
 COUNTS = br.CountTable([4] * 5, range(5), [50, 18, 6, 9, 17])
 CELLS = {"n": [4] * 5, "s": list(range(5)), "weight": [50, 18, 6, 9, 17]}
 EXAMPLE = SCREENING_FILE.read_bytes()
-NAMED = {"columns": {"individual": "individual", "result": "result"}, "truth": "truth"}
+NAMED = {"columns": {"individual": "individual", "result": "result", "truth": "truth"}}
 TOKEN = "abcdefgh12345678"
 
 
@@ -100,7 +103,7 @@ def test_several_populations(client: TestClient) -> None:
             "b": br.CountTable([2] * 3, range(3), [20, 20, 60]),
         }
     )
-    found = [part["rates"][0]["Bayes"] for part in content["populations"]]
+    found = [part["rates"][0]["bayes"] for part in content["populations"]]
     assert [part["name"] for part in content["populations"]] == ["a", "b"]
     assert found == [fit["a"].rates.prevalence, fit["b"].rates.prevalence]
     asked = {"cells": cells, "n": 2, "s": 1}
@@ -170,7 +173,7 @@ def test_a_file_becomes_cells(client: TestClient) -> None:
     assert people["name"] == list(screening_truth())
     assert br.CountTable(people["n"], people["s"]) == screening_counts()
     judged = client.post("/api/fit", json={"cells": cells}).json()["populations"][0]["judged"]
-    assert set(judged) == {"Average", "Median", "MAP", "Bayes"}
+    assert set(judged) == {"average", "median", "map", "bayes"}
 
 
 @pytest.mark.parametrize(
@@ -179,7 +182,7 @@ def test_a_file_becomes_cells(client: TestClient) -> None:
         ("who,a,b,c\nx,1,1,0\ny,0,0,\n", {}, ["row 1", "row 2"]),
         ("patient,a,b\nx,1,1\ny,0,0\n", {}, ["x", "y"]),
         ("n,s,individuals\n3,1,5\n", {}, None),
-        ("site;patient;test\nA;1;pos\nB;1;neg\n", {"population": "site"}, ["1", "1"]),
+        ("site;patient;test\nA;1;pos\nB;1;neg\n", {"columns": {"population": "site"}}, ["1", "1"]),
     ],
 )
 def test_kinds_of_files(client: TestClient, text: str, request_: Any, names: Any) -> None:
@@ -232,10 +235,70 @@ def test_lines_repeat_the_page(client: TestClient) -> None:
 
 def test_uploads_leave_nothing_behind(client: TestClient, monkeypatch: Any, tmp_path: Path) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    for path in ("/api/columns", "/api/counts", "/api/scores"):
-        upload(client, path, EXAMPLE, request=None if path == "/api/columns" else NAMED)
+    for path in ("/api/counts", "/api/scores", "/api/report", "/api/summary"):
+        upload(client, path, EXAMPLE, request=NAMED)
         upload(client, path, b"n,s\n1,2\n")
     assert list(tmp_path.iterdir()) == []
+    with TestClient(create_app(), base_url="http://localhost") as served:
+        kept = upload(served, "/api/columns", EXAMPLE).json()["id"]
+        upload(served, "/api/columns", b"")
+        upload(served, "/api/columns", b"x", "notes.docx")
+        assert len(kept) >= 20
+        assert len([file for file in tmp_path.rglob("*") if file.is_file()]) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_is_sent_once_and_then_known_by_its_id(client: TestClient) -> None:
+    key = upload(client, "/api/columns", EXAMPLE, "my tests.csv").json()["id"]
+    form = {"request": json.dumps(NAMED), "upload": key}
+    for path in ("/api/counts", "/api/summary", "/api/scores", "/api/report"):
+        again, before = client.post(path, data=form), upload(client, path, EXAMPLE, "my tests.csv", NAMED)
+        assert again.status_code == 200
+        assert again.text == before.text
+    bad = {"request": json.dumps({"columns": {"result": "no such"}}), "upload": key}
+    told = sentence(client.post("/api/counts", data=bad))
+    assert told.startswith("my tests.csv has no header with a column 'no such'")
+    other = client.post("/api/columns", files={"file": ("b.csv", b"n,s\n3,1\n")}, data={"upload": key})
+    gone = client.post("/api/counts", data=form)
+    assert gone.status_code == 410
+    assert gone.json()["error"] == "the file that was sent is no longer here; send it again"
+    assert client.post("/api/counts", data={"upload": other.json()["id"]}).status_code == 200
+
+
+def test_what_is_kept_is_bounded(monkeypatch: Any, tmp_path: Path) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(limits, "KEPT_FILES", 3)
+    monkeypatch.setattr(limits, "KEPT_BYTES", 100)
+
+    def kept() -> list[int]:
+        return sorted(file.stat().st_size for file in tmp_path.rglob("*") if file.is_file())
+
+    with TestClient(create_app(), base_url="http://localhost") as served:
+        keys = [upload(served, "/api/columns", b"n,s\n3,1\n").json()["id"] for _ in range(5)]
+        assert kept() == [8] * 3
+        asked = [served.post("/api/counts", data={"upload": key}).status_code for key in keys]
+        assert asked == [410, 410, 200, 200, 200]
+        upload(served, "/api/columns", b"n,s\n" + b"3,1\n" * 23)
+        assert kept() == [96]
+
+
+def test_a_file_stays_while_it_is_read() -> None:
+    store = Uploads()
+    key = store.add(io.BytesIO(EXAMPLE), "a.csv")
+    with store.using(key) as (path, name):
+        store.drop(key)
+        assert (path.read_bytes(), name) == (EXAMPLE, "a.csv")
+        with pytest.raises(HTTPException, match="send it again"), store.using(key):
+            pass
+    assert not path.exists()
+    store.close()
+
+
+def test_the_page_offers_what_the_library_has(client: TestClient) -> None:
+    offered = client.get("/api/start").json()
+    assert [part["id"] for part in offered["parts"]] == list(PARTS) == list(Named.model_fields)
+    assert {kind["id"] for kind in offered["kinds"]} == set(KINDS)
+    assert {method["id"] for method in offered["methods"]} == set(CHOICES)
 
 
 @pytest.mark.parametrize(
@@ -373,7 +436,7 @@ def test_rows_populations_and_workbooks_are_limited(client: TestClient, monkeypa
     monkeypatch.setattr(limits, "ROWS", 100)
     assert "at most 100 rows" in sentence(upload(client, "/api/counts", EXAMPLE, request=NAMED))
     many = "site,n,s\n" + "".join(f"{i},3,1\n" for i in range(31))
-    told = sentence(upload(client, "/api/counts", many.encode(), request={"population": "site"}))
+    told = sentence(upload(client, "/api/counts", many.encode(), request={"columns": {"population": "site"}}))
     assert "at most 30 populations, got 31" in told
     monkeypatch.setattr(limits, "UNPACKED_BYTES", 1000)
     book = io.BytesIO()

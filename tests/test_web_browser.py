@@ -20,7 +20,9 @@ from tests.system_tools import require
 
 import binreps as br
 from binreps.show.wording import explain
+from binreps.web import uploads
 from binreps.web.app import create_app
+from binreps.web.uploads import Uploads
 from screening import screening_counts
 
 pytestmark = pytest.mark.slow
@@ -173,6 +175,60 @@ def test_the_thresholds_of_the_browser_are_those_of_the_library_to_the_last_bit(
         assert [word for word, _ in decided] == br.decision_words(loss.classify(scores))
         assert [list(map(float, risks)) for _, risks in decided] == loss.risks(scores).tolist()
         assert [word for _, word in on] == br.decision_words(loss.classify([y for y, _ in on]))
+
+
+def test_a_file_is_sent_once_unless_the_server_has_it_no_more(page: Any, monkeypatch: Any) -> None:
+    sent: list[str] = []
+
+    def noting(original: Any) -> Any:
+        def called(*arguments: Any) -> Any:
+            sent.append(arguments[-1])
+            return original(*arguments)
+
+        return called
+
+    monkeypatch.setattr(Uploads, "add", noting(Uploads.add))
+    monkeypatch.setattr(uploads, "saved", noting(uploads.saved))
+    text = "patient,test\n" + "".join(f"p{i % 7},{int(i % 7 < 3)}\n" for i in range(40))
+    page.set_input_files("#file", {"name": "a.csv", "mimeType": "text/csv", "buffer": text.encode()})
+    expect(page.locator("#people tbody tr")).to_have_count(7)
+    page.click("#columns summary")
+    page.select_option("#kind", "long")
+    for button in ("#get-scores", "#get-summary", "#get-report"):
+        with page.expect_download(timeout=60_000):
+            page.click(button)
+    assert sent == ["a.csv"]
+    monkeypatch.setattr(Uploads, "using", _lost_once(Uploads.using))
+    with page.expect_download():
+        page.click("#get-scores")
+    assert sent == ["a.csv", "a.csv"]
+    page.complaints[:] = [text for text in page.complaints if "410" not in text]
+
+
+def _lost_once(using: Any) -> Any:
+    """A store that has lost the first file it is asked for."""
+    lost: list[str] = []
+
+    @contextmanager
+    def asked(store: Any, key: str) -> Iterator[Any]:
+        if not lost:
+            lost.append(key)
+            store.drop(key)
+        with using(store, key) as found:
+            yield found
+
+    return asked
+
+
+def test_the_page_shows_names_and_numbers_by_their_ids(page: Any) -> None:
+    load_example(page)
+    heads = page.locator("#rates thead th").all_inner_texts()
+    assert heads == ["rate", "Average", "Median", "MAP", "Bayes", "lower", "upper"]
+    assert page.locator("#rates tbody tr td:first-child").all_inner_texts()[1] == "false-positive"
+    assert page.locator("#method option").all_inner_texts()[0] == "Bayes"
+    lower, upper = br.fit_bayes(screening_counts()).interval(0.9)
+    card = page.locator("#cards .card").first.inner_text()
+    assert f"90% interval {lower.prevalence:.1%} to {upper.prevalence:.1%}" in card
 
 
 def test_an_expectation_changes_the_fit(page: Any) -> None:

@@ -24,22 +24,21 @@ _HOMES = {
     "Rates": "binreps.model",
     "Settings": "binreps.run.analysis",
     "Table": "binreps.table",
-    "analyse": "binreps.run.analysis",
-    "analyse_file": "binreps.run.analysis",
+    "analyse": "binreps.run.front",
     "attach": "binreps.tables.join",
-    "attach_next": "binreps.tables.join",
     "calibration_curve": "binreps.decide.evaluate",
     "check": "binreps.decide.checks.run",
     "classify": "binreps.decide.loss",
     "correct_prevalence": "binreps.fits.point.simple",
-    "count_table": "binreps.tables.tally",
-    "count_tables": "binreps.tables.groups",
+    "count_table": "binreps.tables.opened",
+    "count_tables": "binreps.tables.opened",
     "cross_validate": "binreps.decide.evaluate",
     "decision_table": "binreps.decide.loss",
     "decision_words": "binreps.decide.loss",
     "elicit": "binreps.decide",
     "evaluate": "binreps.decide.evaluate",
     "explain": "binreps.show.wording",
+    "fit": "binreps.run.front",
     "fit_average": "binreps.fits.point.simple",
     "fit_bayes": "binreps.fits.bayes",
     "fit_by": "binreps.run.by",
@@ -57,15 +56,12 @@ _HOMES = {
     "plan": "binreps.decide.plan",
     "plot": "binreps.show",
     "predictive_counts": "binreps.decide.predictive",
-    "read_counts": "binreps.tables.files",
-    "report": "binreps.show.report",
     "risk_by_cost": "binreps.decide.indecision",
     "save_fit": "binreps.run.save",
     "score_file": "binreps.tables.join",
     "simulate": "binreps.study.simulate",
     "stopping_table": "binreps.decide.stopping",
     "theory": "binreps.study",
-    "write_folder": "binreps.show.folder",
 }
 
 __all__ = sorted([*_HOMES, "__version__"])
@@ -91,21 +87,18 @@ if TYPE_CHECKING:
     from binreps.fits.populations import fit_populations
     from binreps.model import Prior, Rates
     from binreps.run import interop
-    from binreps.run.analysis import Analysis, Settings, analyse, analyse_file
+    from binreps.run.analysis import Analysis, Settings
     from binreps.run.by import fit_by
+    from binreps.run.front import analyse, fit
     from binreps.run.save import load_fit, save_fit
     from binreps.show import plot
-    from binreps.show.folder import write_folder
-    from binreps.show.report import report
     from binreps.show.wording import explain
     from binreps.study import theory
     from binreps.study.datasets import load_screening
     from binreps.study.simulate import simulate
     from binreps.table import Table
-    from binreps.tables.files import read_counts
-    from binreps.tables.groups import count_tables
-    from binreps.tables.join import attach, attach_next, score_file
-    from binreps.tables.tally import count_table
+    from binreps.tables.join import attach, score_file
+    from binreps.tables.opened import count_table, count_tables
 else:
 
     def __getattr__(name: str) -> Any:

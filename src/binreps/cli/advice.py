@@ -14,20 +14,20 @@ from binreps.cli.progress import bar
 from binreps.cli.render import grid
 from binreps.cli.score import saved_loss
 from binreps.decide import elicit
+from binreps.decide.loss import Loss
 from binreps.decide.plan import plan
 from binreps.decide.stopping import NextReplicates, StoppingTable, next_replicates, stopping_table
 from binreps.errors import OptionError
-from binreps.fits.populations import PopulationsFit
 from binreps.model import Rates
 from binreps.run.save import load_fit, read_json
 from binreps.show import plot
 from binreps.show.summary import table_rows
 from binreps.show.wording import command_options
 from binreps.table import Table
-from binreps.tables.files import check_target, find_files, open_files, peek, quoted, write_file, write_table
-from binreps.tables.guess import guess_columns
-from binreps.tables.join import attach_next
-from binreps.tables.tally import ORDER, Roles
+from binreps.tables.join import Adding, write_joined
+from binreps.tables.opened import open_table, read
+from binreps.tables.roles import column_names
+from binreps.tables.write import check_target, write_table
 
 _SIZES = "25,50,100,200,400,800"
 
@@ -48,7 +48,7 @@ def next_command(
     figure: Annotated[Path | None, typer.Option("--figure", help="Picture of the rule: .svg, .png.")] = None,
     individual: opt.Individual = None,
     result: opt.Result = None,
-    replicate: opt.Replicate = None,
+    replicates: opt.Replicates = None,
     n: opt.N = None,
     s: opt.S = None,
     positive: opt.Positive = None,
@@ -61,14 +61,14 @@ def next_command(
     Example: `binreps next --model results/summary.json --cost-per-replicate 0.02 --budget 50`
     """
     fit, loss = load_fit(model), saved_loss(read_json(model))
-    if isinstance(fit, PopulationsFit):
+    if None not in fit.parts:
         raise OptionError("next takes a fit of one population; analyse that population on its own")
     costs: dict[str, Any] = {"cost_per_replicate": cost_per_replicate}
     if data:
         columns = opt.make_columns(locals())
         if out is None:
             raise OptionError("--out must name the file for the individuals")
-        _write_individuals(data, out, fit, columns, {"loss": loss, "budget": budget, "new": new, **costs})
+        _write_individuals(data, out, fit, loss, columns, new, {"budget": budget, **costs})
         print(f"Written to {out}")
         return
     rule = stopping_table(fit, loss, max_replicates=max_replicates, **costs)
@@ -97,15 +97,19 @@ def _print_advice(rule: StoppingTable, again: NextReplicates) -> None:
     print(again.table().note)
 
 
-def _write_individuals(data: list[str], out: Path, fit: Any, columns: Any, how: dict[str, Any]) -> None:
-    """Everyone in the files, with their rank."""
-    guess = guess_columns(peek(data), columns)
-    print(f"read as {guess}")
-    check_target(out, find_files(data))
-    with open_files(data, Roles.of(**guess.columns).used, ordered=True) as relation:
-        answers = attach_next(relation, fit, **how, **guess.columns)
-        kept = [name for name in answers.columns if name != ORDER]
-        write_file(answers.order('"rank" NULLS LAST').select(*map(quoted, kept)), out)
+def _write_individuals(
+    data: list[str], out: Path, fit: Any, loss: Loss, columns: Any, new: bool, how: dict[str, Any]
+) -> None:
+    """Everyone in the files with score, decision and rank, those to measure first on top."""
+    with open_table(data, column_names(columns)) as opened:
+        check_target(out, opened.paths)
+        guess = opened.guess(columns)
+        print(f"read as {guess}")
+        reading = read(opened, guess.columns, numbered=True)
+        again = next_replicates(reading.everyone, fit, loss, new=new, **how)
+        notes = write_joined(reading, Adding([fit, again], loss, new=new), out, order="rank")
+    for note in (*guess.notes, *reading.notes, *notes):
+        print(f"• {note}")
 
 
 def plan_command(

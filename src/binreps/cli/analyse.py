@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import warnings
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,15 +15,16 @@ from binreps.cli.progress import bar, busy
 from binreps.cli.render import grid, render
 from binreps.errors import OptionError
 from binreps.fits.batch import COLUMNS
-from binreps.run.analysis import Analysis, Settings, analyse_file
-from binreps.run.by import fit_by
-from binreps.show.folder import write_folder
+from binreps.notes import Note
+from binreps.run.analysis import Analysis, Settings
+from binreps.run.by import fitted_groups, rows_table
+from binreps.run.front import analysing
 from binreps.show.summary import summary, table_rows
 from binreps.study.datasets import SCREENING_FILE
 from binreps.table import Table
-from binreps.tables.files import check_target, find_files, open_files, peek, write_table
-from binreps.tables.guess import guess_columns
-from binreps.tables.tally import Roles
+from binreps.tables.opened import OpenTable, open_table
+from binreps.tables.roles import Roles, column_names
+from binreps.tables.write import check_target, write_table
 
 _SHOWN_GROUPS = 30
 
@@ -32,13 +33,14 @@ def analyse_command(
     data: opt.Data = None,
     individual: opt.Individual = None,
     result: opt.Result = None,
-    replicate: opt.Replicate = None,
+    replicates: opt.Replicates = None,
     n: opt.N = None,
     s: opt.S = None,
     weight: opt.Weight = None,
     known: opt.Known = None,
     truth: opt.Truth = None,
     population: opt.Population = None,
+    source: opt.Source = None,
     by: Annotated[
         list[str] | None,
         typer.Option(
@@ -79,16 +81,16 @@ def analyse_command(
     name, path = None, data
     if not data:
         name, path, truth = "Bundled example: a synthetic screening study", [str(SCREENING_FILE)], "truth"
-    with busy("reading and fitting"):
-        analysis = analyse_file(
-            path or (), settings, population=population, truth=truth, memory=memory, name=name, **columns
-        )
-    _print(analysis, as_json)
-    if out is not None:
-        with busy("writing"):
-            files = write_folder(analysis, out, parquet=parquet, memory=memory)
-        if not as_json:
-            print(f"\nWritten to {out}: {', '.join(file.name for file in files)}")
+    how: Any = {"population": population, "truth": truth, "memory": memory, "name": name, **columns}
+    with ExitStack() as stack:
+        with busy("reading and fitting"):
+            analysis = stack.enter_context(analysing(path, settings, **how))
+        _print(analysis, as_json)
+        if out is not None:
+            with busy("writing"):
+                files = analysis.write(out, parquet=parquet, memory=memory)
+            if not as_json:
+                print(f"\nWritten to {out}: {', '.join(file.name for file in files)}")
 
 
 def _print(analysis: Analysis, as_json: bool) -> None:
@@ -117,41 +119,41 @@ def _by(
     """One fit per group, as one table."""
     if not data:
         raise OptionError("--by needs a file")
-    find_files(data)
-    guess = guess_columns(peek(data), columns, by)
-    wanted = [*Roles.of(**guess.columns).used, *by]
-    target = None if out is None else out / "groups.csv"
-    if target is not None:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        check_target(target, find_files(data))
-    with (
-        open_files(data, wanted, memory=memory) as relation,
-        bar("fitting groups") as progress,
-        warnings.catch_warnings(record=True) as caught,
-    ):
-        warnings.simplefilter("always")
-        how: Any = {"method": settings.method, "level": settings.level, **guess.columns}
+    with open_table(data, [*column_names(columns), *by], memory=memory) as opened:
+        guess = opened.guess(columns, by)
+        target = _groups_file(out, opened)
+        how: Any = {"method": settings.method, "level": settings.level}
         if settings.prior != Settings().prior:
             how["prior"] = settings.prior
-        answers = fit_by(relation, by=by, progress=progress, **how)
-        rows = answers.fetchall()
-        table = Table({name: [row[i] for row in rows] for i, name in enumerate(answers.columns)})
+        with bar("fitting groups") as progress:
+            roles = Roles.of(**guess.columns)
+            answer, _, notes = fitted_groups(opened.frame, by, roles, progress=progress, **how)
+    table = rows_table(answer)
     if target is not None:
         write_table(table, target)
-    notes = [*guess.notes, *(str(warning.message) for warning in caught), *_untold(table)]
-    _print_groups(table, as_json, notes)
+    _print_groups(table, as_json, [*guess.notes, *notes, *_untold(table)])
     if target is not None and not as_json:
         print(f"\nWritten to {target}")
 
 
-def _untold(table: Table) -> list[str]:
+def _groups_file(out: Path | None, opened: OpenTable) -> Path | None:
+    """Where the groups are written, if they are, refused before any work."""
+    if out is None:
+        return None
+    target = out / "groups.csv"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    check_target(target, opened.paths)
+    return target
+
+
+def _untold(table: Table) -> list[Note]:
     """In how many groups the estimates rest on the prior."""
     untold = sum(value is False for value in table["identifiable"])
     rule = "the data alone cannot tell prevalence and error rates apart: the estimates rest on the prior"
-    return [f"in {untold:,} of {len(table):,} groups {rule}"] if untold else []
+    return [Note("groups-not-identifiable", f"in {untold:,} of {len(table):,} groups {rule}")] * bool(untold)
 
 
-def _print_groups(table: Table, as_json: bool, notes: list[str]) -> None:
+def _print_groups(table: Table, as_json: bool, notes: list[Note]) -> None:
     """One row per group; of many, the first ones."""
     if as_json:
         print(json.dumps(table_rows(table), ensure_ascii=False, allow_nan=False, default=str, indent=1))

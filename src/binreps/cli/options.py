@@ -11,13 +11,17 @@ from binreps.decide.loss import Loss
 from binreps.errors import OptionError
 from binreps.model import Prior
 from binreps.run.analysis import Settings
+from binreps.run.methods import CHOICES
+from binreps.tables.roles import PARTS, Columns
 
 _COLUMNS, _CHOICES, _COSTS = "Columns (guessed if not named)", "Choices", "Costs of an answer"
 
 
-def _column(*names: str, text: str) -> Any:
-    """An option that names a column."""
-    return typer.Option(*names, help=text, rich_help_panel=_COLUMNS, show_default=False)
+def _column(part: str) -> Any:
+    """An option that names a column, or a label in one."""
+    one = PARTS[part]
+    option = f"--{one.option or part}"
+    return typer.Option(option, help=one.help, rich_help_panel=_COLUMNS, show_default=False)
 
 
 def _cost(name: str, text: str) -> Any:
@@ -34,24 +38,19 @@ Data = Annotated[
     list[str] | None,
     typer.Argument(help="CSV, Parquet, Arrow or .xlsx files, or a pattern; without, the bundled example."),
 ]
-Individual = Annotated[
-    list[str] | None, _column("--individual", text="Whose replicate it is; repeat for several columns.")
-]
-Result = Annotated[str | None, _column("--result", text="Results of a long table, one row per replicate.")]
-Replicate = Annotated[
-    list[str] | None, _column("--replicate", text="A column of results of a wide table; repeat for each.")
-]
-N = Annotated[str | None, _column("--n", text="Number of replicates.")]
-S = Annotated[str | None, _column("--s", text="Number of positives.")]
-Weight = Annotated[str | None, _column("--weight", text="Number of individuals with that n and s.")]
-Known = Annotated[str | None, _column("--known", text="Statuses that are known, and inform the fit.")]
-Truth = Annotated[str | None, _column("--truth", text="True statuses, which only judge the answers.")]
-Population = Annotated[
-    str | None, _column("--population", text="Populations that took the same test: one prevalence each.")
-]
-Positive = Annotated[str | None, _column("--positive", text="The label of a positive result.")]
-Negative = Annotated[str | None, _column("--negative", text="The label of a negative result.")]
-Method = Annotated[str, _choice("--method", "What decides: bayes, map, average, median or overdispersed.")]
+Individual = Annotated[list[str] | None, _column("individual")]
+Result = Annotated[str | None, _column("result")]
+Replicates = Annotated[list[str] | None, _column("replicates")]
+N = Annotated[str | None, _column("n")]
+S = Annotated[str | None, _column("s")]
+Weight = Annotated[str | None, _column("weight")]
+Known = Annotated[str | None, _column("known")]
+Truth = Annotated[str | None, _column("truth")]
+Population = Annotated[str | None, _column("population")]
+Source = Annotated[str | None, _column("source")]
+Positive = Annotated[str | None, _column("positive")]
+Negative = Annotated[str | None, _column("negative")]
+Method = Annotated[str, _choice("--method", f"What decides: {', '.join(CHOICES)}.")]
 PriorPrevalence = Annotated[str, _choice("--prior-prevalence", "Shapes of its Beta prior.")]
 PriorFalsePositive = Annotated[str, _choice("--prior-false-positive", "The same, truncated to (0, ½).")]
 PriorFalseNegative = Annotated[str, _choice("--prior-false-negative", "The same, truncated to (0, ½).")]
@@ -71,16 +70,11 @@ Out = Annotated[Path | None, _choice("--out", "Folder for the report, scores, de
 Seed = Annotated[int, _choice("--seed", "Seed of the random numbers.")]
 
 
-_PARTS = ("individual", "result", "replicate", "n", "s", "weight", "known", "positive", "negative")
-
-
 def make_columns(given: dict[str, Any]) -> Any:
     """The columns among the arguments of a command, as keywords of `count_table`."""
-    columns = {name: given[name] for name in _PARTS if given.get(name) not in (None, [])}
+    columns = {part: given[part] for part in Columns.__annotations__ if given.get(part) not in (None, [])}
     if len(columns.get("individual", ())) == 1:
         (columns["individual"],) = columns["individual"]
-    if "replicate" in columns:
-        columns["replicates"] = columns.pop("replicate")
     return columns
 
 
@@ -101,8 +95,7 @@ def make_loss(false_positive: float, false_negative: float, inconclusive: str) -
 
 def make_settings(method: str, prior: Prior, loss: Loss, level: float, up_to: int | None) -> Settings:
     """What the user chose, checked."""
-    chosen: Any = method.lower()
-    return Settings(chosen, prior, loss, level, up_to)
+    return Settings(method.lower(), prior, loss, level, up_to)
 
 
 def numbers(option: str, text: str, wanted: int | None = None) -> Any:

@@ -11,9 +11,9 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from binreps.decide.checks.findings import Findings
-from binreps.fits.overdispersed import OverdispersedFit
-from binreps.run.analysis import METHODS, Analysis, Part, Source
-from binreps.show.wording import headline, method_name, plural
+from binreps.run.analysis import Analysis, Part, Source
+from binreps.run.methods import METHODS
+from binreps.show.wording import method_name, named_methods, named_rates, next_words, plural
 from binreps.table import Table, format_value
 
 STYLES = {"negative": "black on #92c5de", "inconclusive": "black on #f7f7c6", "positive": "white on #b2182b"}
@@ -43,26 +43,25 @@ def blocks(analysis: Analysis) -> Iterator[RenderableType]:
 
 def _part_blocks(part: Part, analysis: Analysis) -> Iterator[RenderableType]:
     """One population."""
-    words, level = headline(analysis, part), analysis.settings.level
+    level = analysis.settings.level
     where = "" if part.name is None else f" · {part.name}"
     yield _title(f"Rates{where}")
-    yield _indented(grid(part.rates(level)))
-    if "bayes" in part.fits:
-        whose = METHODS["overdispersed" if "overdispersed" in part.fits else "bayes"]
-        yield _indented(Text(f"lower, upper: {level:.0%} credible interval, {whose}", style="dim"))
-    if isinstance(correlated := part.fits.get("overdispersed"), OverdispersedFit):
-        low, high = correlated.intraclass_interval(level)
-        found = f"{correlated.intraclass_correlation:.3f}, from {low:.3f} to {high:.3f}"
+    yield _indented(grid(named_rates(part)))
+    whose = METHODS[part.believed].name
+    yield _indented(Text(f"lower, upper: {level:.0%} credible interval, {whose}", style="dim"))
+    if part.intraclass is not None:
+        estimate, low, high = part.intraclass
+        found = f"{estimate:.3f}, from {low:.3f} to {high:.3f}"
         yield _indented(Text(f"intra-class correlation of replicates: {found}"))
     yield _title(f"Everyone in the data{where}")
     yield _indented(_answers(part.answers))
     yield _title(f"The next individual, by {method_name(analysis)}{where}")
     yield _indented(_decisions(part))
     yield _indented(Text(str(analysis.settings.loss), style="dim"))
-    yield _indented(Text(f"In short: {words['next']}."))
+    yield _indented(Text(f"In short: {next_words(part)}."))
     if part.judgement is not None:
         yield _title(f"Judged by column {analysis.source.truth!r}{where}")
-        yield _indented(grid(part.judgement))
+        yield _indented(grid(named_methods(part.judgement)))
 
 
 def _findings(findings: Findings) -> RenderableType:

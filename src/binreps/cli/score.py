@@ -10,11 +10,11 @@ import typer
 from binreps.cli import options as opt
 from binreps.decide.loss import Loss
 from binreps.errors import DataError
-from binreps.fits.populations import PopulationsFit
 from binreps.run.save import load_fit, read_json
-from binreps.tables.files import peek
-from binreps.tables.guess import guess_columns
-from binreps.tables.join import score_file
+from binreps.tables.join import Adding, write_joined
+from binreps.tables.opened import open_table, read
+from binreps.tables.roles import column_names
+from binreps.tables.write import check_target
 
 
 def score_command(
@@ -23,7 +23,7 @@ def score_command(
     out: Annotated[Path, typer.Option("--out", help="File to write: .csv, .csv.gz, .tsv or .parquet.")],
     individual: opt.Individual = None,
     result: opt.Result = None,
-    replicate: opt.Replicate = None,
+    replicates: opt.Replicates = None,
     n: opt.N = None,
     s: opt.S = None,
     weight: opt.Weight = None,
@@ -42,16 +42,19 @@ def score_command(
     columns = opt.make_columns(locals())
     fit, saved = load_fit(model), read_json(model)
     population = population or _saved(saved, "input", "population")
-    guess = guess_columns(peek(data), columns, filter(None, [population]))
-    if isinstance(fit, PopulationsFit) and population is None:
+    if None not in fit.parts and population is None:
         raise DataError("the fit has several populations; name their column with --population")
-    how: Any = {
-        "loss": saved_loss(saved),
-        "level": _saved(saved, "options", "level") or 0.9,
-        "new": not fitted,
-    }
-    score_file(data, out, fit, population=population, memory=memory, **how, **guess.columns)
+    level = _saved(saved, "options", "level") or 0.9
+    adding = Adding([fit], saved_loss(saved), new=not fitted, level=level)
+    apart = [population] if population else []
+    with open_table(data, [*column_names(columns), *apart], memory=memory) as opened:
+        check_target(out, opened.paths)
+        guess = opened.guess(columns, apart)
+        reading = read(opened, guess.columns, population, numbered=True)
+        notes = write_joined(reading, adding, out)
     print(f"read as {guess}")
+    for note in (*guess.notes, *reading.notes, *notes):
+        print(f"• {note}")
     print(f"Written to {out}")
 
 

@@ -14,7 +14,6 @@ from binreps.cli.render import grid
 from binreps.cli.score import saved_loss
 from binreps.decide.loss import decision_table
 from binreps.errors import OptionError
-from binreps.fits.populations import PopulationsFit
 from binreps.model import Rates
 from binreps.options import check_whole
 from binreps.run.save import load_fit, read_json
@@ -22,7 +21,7 @@ from binreps.show.summary import table_rows
 from binreps.study import theory
 from binreps.study.simulate import Simulation, simulate
 from binreps.table import Table
-from binreps.tables.files import check_target, write_table
+from binreps.tables.write import check_target, write_table
 
 Prevalence = Annotated[float, typer.Option("--prevalence", help="Share of truly positive individuals.")]
 FalsePositive = Annotated[float, typer.Option("--false-positive", help="Chance to err on a negative.")]
@@ -45,11 +44,11 @@ def table_command(
     Example: `binreps table --model results/summary.json --up-to 4 --cost-false-negative 5`
     """
     fit, saved = load_fit(model), saved_loss(read_json(model))
-    if isinstance(fit, PopulationsFit):
-        names = {str(name): name for name in fit}
-        if population not in names:
-            raise OptionError(f"--population must be one of {', '.join(names)}, got {population!r}")
-        fit = fit[names[population]]
+    fits = {str(name): one for name, one in fit.parts.items()}
+    if None not in fit.parts:
+        if population not in fits:
+            raise OptionError(f"--population must be one of {', '.join(fits)}, got {population!r}")
+        fit = fits[population]
     loss = opt.make_loss(
         saved.false_positive if cost_false_positive is None else cost_false_positive,
         saved.false_negative if cost_false_negative is None else cost_false_negative,

@@ -116,6 +116,10 @@ class Loss:
         y = checked_scores(scores)
         return _scalar(np.where(np.isnan(y), np.nan, (_against(y, upper) >= 0).astype(float)))
 
+    def words(self, scores: ArrayLike) -> Any:
+        """The answers in words, None where there is no score: what tables show."""
+        return decision_words(self.classify(scores))
+
     def risks(self, score: ArrayLike) -> Float:
         """Expected costs of the answers negative, inconclusive and positive, along a last axis of length 3.
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from binreps.counts import UNKNOWN, CountTable
@@ -371,12 +371,31 @@ class NextReplicates:
     loss : Loss
     cost_per_replicate : float
     budget : int
+    counts : CountTable
+        The individuals it was asked about.
     """
 
     _rows: Table
     loss: Loss
     cost_per_replicate: float
     budget: int
+    counts: CountTable = field(repr=False)
+
+    @property
+    def parts(self) -> dict[None, NextReplicates]:
+        """Itself: it ranks one population."""
+        return {None: self}
+
+    def answers(self, n: ArrayLike, s: ArrayLike, *, new: bool, level: float) -> dict[str, list[Any]]:
+        """What `attach` adds for each (n, s): worth, rank and measure; a known status needs none."""
+        del new, level  # decided when they were ranked
+        rows = {(row["n"], row["s"]): row for row in self._rows}
+        found = [rows.get(pair) for pair in zip(np.asarray(n).tolist(), np.asarray(s).tolist(), strict=True)]
+        return {
+            "worth": [row and row["worth"] for row in found],
+            "rank": [row and row["rank"] for row in found],
+            "measure": [_measure_words(row) for row in found],
+        }
 
     def table(self) -> Table:
         """A row for each (n, s).
@@ -469,7 +488,15 @@ def next_replicates(
     )
     columns["rank"], columns["measure"] = _shared_out(columns["worth"], weight, cost, int(budget))
     note = f"one replicate each, then look again; a replicate costs {cost:g}, budget {budget:,}\n{loss}"
-    return NextReplicates(Table(columns, note=note), loss, cost, int(budget))
+    return NextReplicates(Table(columns, note=note), loss, cost, int(budget), counts)
+
+
+def _measure_words(row: dict[str, Any] | None) -> str:
+    """Whether everyone, no one or some of a cell are measured again."""
+    if row is None or row["measure"] == 0:
+        return "no"
+    everyone = row["measure"] == row["individuals"]
+    return "yes" if everyone else f"{row['measure']} of {row['individuals']}"
 
 
 def _gains(each: list[_Paths], loss: Loss, cost: float) -> dict[str, Any]:

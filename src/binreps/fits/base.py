@@ -209,6 +209,12 @@ class Fit(AnyFit):
         lower, upper = self._ends(asked, level, new=True)
         return np.maximum(lower.error, upper.error)
 
+    def answers(self, n: ArrayLike, s: ArrayLike, *, new: bool, level: float) -> dict[str, Any]:
+        """What a join adds for each (n, s): the score, or a new individual's prediction, and its interval."""
+        asked, ends = (self.predict, self.predict_interval) if new else (self.score, self.score_interval)
+        lower, upper = ends(n, s, level=level)
+        return {"score": asked(n, s), "lower": lower, "upper": upper}
+
     def _ends(self, asked: tuple[Any, ...], level: float, *, new: bool) -> list[Estimate]:
         check_level(level)
         tails = [(1 - level) / 2, (1 + level) / 2]

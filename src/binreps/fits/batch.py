@@ -31,7 +31,7 @@ from binreps.fits.exact.density import Density
 from binreps.fits.exact.gauss import Interval, Series
 from binreps.fits.point.mode import MAP_PRIOR, fit_map
 from binreps.fits.point.simple import fit_average, fit_median
-from binreps.model import ALIKE, NAMES, Float, Prior, Rates
+from binreps.model import ALIKE, NAMES, Float, Prior, Rates, Records
 from binreps.options import check_level, check_whole
 from binreps.table import Table
 
@@ -51,6 +51,7 @@ _LEVELS = tuple(
 )  # θ, p, q
 _STARTS = (100, 400, 700, 1000, 1600, 2400)  # replicates up to which the first, second, … is worth a try
 _ENDS_AGREE = 1e-4  # of an sd, between two levels: the finer is then good to 1e-6, at worst (odd priors) 3e-5
+_SCORES_AGREE = 1e-7  # between two levels, also of kinds that a table does not have
 _CUT_TAILS = 1e-10  # the least error that is claimed, as in `BayesFit.error`
 _MOST_KINDS = 80  # kinds of individuals up to which a product of matrices pays
 _MOST_VALUES = 60_000  # of a product of matrices, so that it stays in the processor's cache
@@ -69,6 +70,7 @@ class Row(NamedTuple):
     log_evidence: float = np.nan
     error: float = np.nan
     reason: str | None = None
+    scores: tuple[float, ...] | None = None  # of the cells of the table, if asked for
 
 
 @dataclass(frozen=True, repr=False)
@@ -86,6 +88,8 @@ class BatchResult:
         The probability that each interval from `.lower` to `.upper` holds.
     rows : tuple of Row
         NaN where a method does not give a number or a table could not be fitted.
+    scored : bool
+        Whether scores were asked for.
     """
 
     tables: tuple[CountTable, ...]
@@ -93,6 +97,7 @@ class BatchResult:
     prior: Prior | None
     level: float
     rows: tuple[Row, ...] = field(compare=False)  # they follow from the rest
+    scored: bool = False
 
     def __len__(self) -> int:
         return len(self.rows)
@@ -131,6 +136,15 @@ class BatchResult:
     def reason(self) -> tuple[str | None, ...]:
         """Why a row lacks a number, or what its reader should know; None where all is well."""
         return tuple(row.reason for row in self.rows)
+
+    @property
+    def scores(self) -> tuple[Float, ...]:
+        """For each table the scores of its cells, in their order; NaN where it could not be fitted."""
+        if not self.scored:
+            raise OptionError("scores were not asked for; give fit_many scores=True")
+        unknown = ((np.nan,) * len(table) for table in self.tables)
+        pairs = zip(self.rows, unknown, strict=True)
+        return tuple(np.array(nothing if row.scores is None else row.scores) for row, nothing in pairs)
 
     def fit(self, i: int) -> Fit:
         """The full fit of one table, made again; its error if it cannot be fitted."""
@@ -174,6 +188,7 @@ def fit_many(
     method: Method = "bayes",
     prior: Prior | None = None,
     level: float = 0.9,
+    scores: bool = False,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> BatchResult:
@@ -191,6 +206,8 @@ def fit_many(
         For "bayes" and "map"; the default is that of the single fit.
     level : float
         Probability of the equal-tailed intervals ("bayes" only).
+    scores : bool
+        Whether to give the scores of every table's cells too, as `.scores`.
     workers : int, optional
         Threads and processes to use; as many as there are cores if not given.
     progress : callable, optional
@@ -207,6 +224,8 @@ def fit_many(
     'the maximum a posteriori needs at least one individual, got an empty table; fit_bayes takes it'
     >>> fit_many(tables).rates.prevalence.round(3)
     array([0.01 , 0.131, 0.322])
+    >>> fit_many(tables, scores=True).scores[1].round(3)
+    array([0.   , 0.043, 1.   ])
     """
     everyone = tuple(tables)
     _check(everyone, method, prior)
@@ -221,13 +240,13 @@ def fit_many(
     for i, table in enumerate(everyone):
         places.setdefault(table, []).append(i)
     distinct, groups = list(places), list(places.values())
-    job = _Job(distinct, method, prior, level, workers or _cores(), _counter(groups, progress))
+    job = _Job(distinct, method, prior, level, scores, workers or _cores(), _counter(groups, progress))
     rows = job.run()
     result: list[Row] = [Row()] * len(everyone)
     for row, group in zip(rows, groups, strict=True):
         for i in group:
             result[i] = row
-    return BatchResult(everyone, method, prior, level, tuple(result))
+    return BatchResult(everyone, method, prior, level, tuple(result), scores)
 
 
 def _check(tables: tuple[CountTable, ...], method: str, prior: Prior | None) -> None:
@@ -273,22 +292,25 @@ def _fit(method: Method, table: CountTable, prior: Prior | None) -> Fit:
     return fit_average(table) if method == "average" else fit_median(table)
 
 
-def fit_row(method: Method, table: CountTable, prior: Prior | None, level: float) -> Row:
+def fit_row(
+    method: Method, table: CountTable, prior: Prior | None, level: float, scores: bool = False
+) -> Row:
     """One fit as a row, with the reason if it fails or has something to say."""
     try:
-        return _row(_fit(method, table, prior), level)
+        return _row(_fit(method, table, prior), level, scores)
     except Exception as error:  # one table must not take the others with it
         name = "" if isinstance(error, BinrepsError) else f"{type(error).__name__}: "
         return Row(reason=f"{name}{error}")
 
 
-def _row(fit: Fit, level: float) -> Row:
+def _row(fit: Fit, level: float, scores: bool) -> Row:
     """What is kept of a fit."""
     lower, upper = fit.interval(level)
     error = np.nan if fit.posterior.certain else fit.error
     said = [*(trouble.sentence for trouble in fit.troubles()), *fit.notes]
     numbers = (tuple(fit.rates), tuple(fit.sd), tuple(lower), tuple(upper), fit.log_evidence, error)
-    return Row(*numbers, reason="; ".join(said) or None)
+    each = tuple(np.asarray(fit.score(fit.counts)).tolist()) if scores else None
+    return Row(*numbers, reason="; ".join(said) or None, scores=each)
 
 
 # Many small tables on common nodes -----------------------------------------------------------------------
@@ -297,7 +319,8 @@ def _row(fit: Fit, level: float) -> Row:
 class Lattice:
     """Rules over the whole domain of (θ, p, q), and the kinds of individuals that some tables are made of."""
 
-    def __init__(self, tables: Sequence[CountTable], prior: Prior) -> None:
+    def __init__(self, tables: Sequence[CountTable], prior: Prior, scored: bool = False) -> None:
+        self.scored = scored
         sizes = [len(table) for table in tables]
         n, s, weight, known = (
             np.concatenate([getattr(table, name) for table in tables])
@@ -309,12 +332,16 @@ class Lattice:
         self.kinds = kinds
         self.weights = np.zeros((len(tables), len(kinds)))
         self.weights[np.repeat(np.arange(len(tables)), sizes), where.ravel()] = weight
+        self.cells = np.split(where.ravel(), np.cumsum(sizes)[:-1])  # which kind each cell of a table is
         self._plain = Density(CountTable([], []), prior, np.array([0.5, 0.25, 0.25]))
         self.box = tuple(self._plain.interval(i, 0.0, end) for i, end in enumerate((1.0, 0.5, 0.5)))
         self.log_unit = self._peaks()
 
-    def slabs(self, sizes: tuple[int, int, int]) -> Iterator[Float]:
-        """For each node of p: log likelihoods at the nodes (θ, q), one row per kind; last, log weights."""
+    def slabs(self, sizes: tuple[int, int, int]) -> Iterator[tuple[Float, Float]]:
+        """For each node of p: log likelihoods at the nodes (θ, q), one row per kind; last, log weights.
+
+        Beside them, if scores are asked for, the chances of each kind, whatever statuses are known.
+        """
         nodes = [inside.nodes(size) for inside, size in zip(self.box, sizes, strict=True)]
         weights = [
             self.box[i].log_weights(sizes[i]) + self._plain.log_prior_rest(i, nodes[i], self.box[i])
@@ -323,32 +350,40 @@ class Lattice:
         theta, p, q = nodes
         negative, positive = (np.exp(x) for x in ALIKE.log_classes(self.kinds, p, q))
         of_positives = theta[:, None] * positive[:, None, :]
+        asked = Records.of(self.kinds) if self.scored else Records.of([], [])
+        all_negative, all_positive = (np.exp(x) for x in ALIKE.log_classes(asked, p, q))
+        chances, of_all = (
+            np.empty((len(asked.n), sizes[0], sizes[2])),
+            theta[:, None] * all_positive[:, None, :],
+        )
         rows = np.empty((len(self.kinds) + 1, sizes[0] * sizes[2]))
         mixture, log_weights = rows[:-1].reshape(-1, sizes[0], sizes[2]), np.add.outer(weights[0], weights[2])
         for j in range(sizes[1]):
             np.add(of_positives, ((1 - theta) * negative[:, j, None])[:, :, None], out=mixture)
             np.log(np.maximum(mixture, 1e-300, out=mixture), out=mixture)
             rows[-1] = log_weights.ravel() + weights[1][j]
-            yield rows
+            of_none = ((1 - theta) * all_negative[:, j, None])[:, :, None]
+            np.divide(of_all, np.maximum(of_all + of_none, 1e-300), out=chances)
+            yield rows, chances.reshape(len(chances), rows.shape[1])
 
     def _peaks(self) -> Float:
         """About the highest log mass of each table: a unit in which no exponential overflows."""
         one = np.ones((self.weights.shape[0], 1))
         factors = np.concatenate([self.weights, one], axis=1)
-        each = [(factors @ rows).max(axis=1) for rows in self.slabs((12, 12, 12))]
+        each = [(factors @ rows).max(axis=1) for rows, _ in self.slabs((12, 12, 12))]
         return np.asarray(np.max(each, axis=0))
 
     def lines(self, some: Any, sizes: tuple[int, int, int], matters: Any) -> list[Float]:
-        """Masses of some tables along θ, p and q, each of shape (tables, nodes).
+        """Masses of some tables along θ, p and q, each of shape (tables, nodes); last, weighted by chances.
 
         `matters` says for each table at which nodes of p its density is not negligible.
         """
         unit = self.log_unit[some, None]
         factors = np.concatenate([self.weights[some], np.ones_like(unit)], axis=1)
-        lines = [np.zeros((unit.size, size)) for size in sizes]
+        lines = [np.zeros((unit.size, size)) for size in (*sizes, len(self.kinds) if self.scored else 0)]
         width = sizes[0] * sizes[2]
         buffer = np.empty((max(1, _MOST_VALUES // width), width))
-        for j, rows in enumerate(self.slabs(sizes)):
+        for j, (rows, chances) in enumerate(self.slabs(sizes)):
             near = np.flatnonzero(matters[:, j])
             for here in (near[i : i + len(buffer)] for i in range(0, near.size, len(buffer))):
                 values = np.matmul(factors[here], rows, out=buffer[: here.size])
@@ -358,6 +393,7 @@ class Lattice:
                 lines[0][here] += mass.sum(axis=2)
                 lines[1][here, j] = along_q.sum(axis=1)
                 lines[2][here] += along_q
+                lines[3][here] += values @ chances.T
         return lines
 
     def results(
@@ -368,7 +404,7 @@ class Lattice:
         matters = np.ones((len(some), p.size), bool)
         if before is not None:
             matters = (p >= before.first[:, None]) & (p <= before.last[:, None])
-        lines = self.lines(some, sizes, matters)
+        *lines, scores = self.lines(some, sizes, matters)
         total = lines[0].sum(axis=1)
         tails = np.full(total.size, (1 - level) / 2)
         found = [
@@ -377,7 +413,8 @@ class Lattice:
         ]
         log_evidence = np.log(total) + self.log_unit[some] + self._plain.log_constant
         mean, sd, lower, upper = (np.stack(column, axis=1) for column in zip(*found, strict=True))
-        return Results(mean, sd, lower, upper, log_evidence, *_range(p, lines[1]))
+        scores = np.minimum(scores / total[:, None], 1.0)
+        return Results(mean, sd, lower, upper, log_evidence, scores, *_range(p, lines[1]))
 
 
 class Results(NamedTuple):
@@ -388,6 +425,7 @@ class Results(NamedTuple):
     lower: Float
     upper: Float
     log_evidence: Float
+    scores: Float  # of every kind of individual; without columns if they are not asked for
     first: Float  # the nodes of p between which the mass is
     last: Float
 
@@ -402,16 +440,19 @@ class Results(NamedTuple):
     def agrees(self, other: Results) -> Any:
         """Whether a coarser rule confirms this one, table by table."""
         ends = np.maximum(np.abs(self.lower - other.lower), np.abs(self.upper - other.upper)) / self.sd
-        return (self.distance(other) < TOLERANCE) & (ends.max(axis=1) < _ENDS_AGREE)
+        scores = np.abs(self.scores - other.scores).max(axis=1, initial=0.0)
+        close = (ends.max(axis=1) < _ENDS_AGREE) & (scores < _SCORES_AGREE)
+        return (self.distance(other) < TOLERANCE) & close
 
     def at(self, some: Any) -> Results:
         """The results of some tables."""
         return Results(*(column[some] for column in self))
 
-    def row(self, k: Any, error: float) -> Row:
-        """What is kept of one table."""
+    def row(self, k: Any, error: float, cells: Any) -> Row:
+        """What is kept of one table, whose cells are of the given kinds."""
         mean, sd, lower, upper = (tuple(column[k].tolist()) for column in self[:4])
-        return Row(mean, sd, lower, upper, float(self.log_evidence[k]), max(error, _CUT_TAILS))
+        scores = tuple(self.scores[k][cells].tolist()) if self.scores.shape[1] else None
+        return Row(mean, sd, lower, upper, float(self.log_evidence[k]), max(error, _CUT_TAILS), scores=scores)
 
 
 def _range(x: Float, masses: Float) -> tuple[Float, Float]:
@@ -432,18 +473,18 @@ def _marginal(inside: Interval, masses: Float, tails: Float) -> tuple[Float, ...
 
 
 def lattice_rows(
-    tables: Sequence[CountTable], prior: Prior, level: float, start: int = 0
+    tables: Sequence[CountTable], prior: Prior, level: float, start: int = 0, scores: bool = False
 ) -> list[Row | None]:
     """Rows of small tables from rules of growing size, None where the largest two do not agree."""
     rows: list[Row | None] = [None] * len(tables)
-    lattice, left, before = Lattice(tables, prior), np.arange(len(tables)), None
+    lattice, left, before = Lattice(tables, prior, scores), np.arange(len(tables)), None
     with np.errstate(all="ignore"):  # what cannot be resolved may overflow: NaN agrees with nothing
         for sizes in _LEVELS[start:]:
             found = lattice.results(left, sizes, level, before)
             if before is not None:
                 good, errors = found.agrees(before), found.distance(before)
                 for k in np.flatnonzero(good):
-                    rows[left[k]] = found.row(k, float(errors[k]))
+                    rows[left[k]] = found.row(k, float(errors[k]), lattice.cells[left[k]])
                 left, found = left[~good], found.at(~good)
             if not left.size:
                 break
@@ -468,6 +509,7 @@ class _Job:
     method: Method
     prior: Prior | None
     level: float
+    scores: bool
     workers: int
     done: Done
 
@@ -482,7 +524,7 @@ class _Job:
             self._in_processes(rest, rows)
         for i in rest:
             if i not in rows:
-                rows[i] = fit_row(self.method, self.tables[i], self.prior, self.level)
+                rows[i] = fit_row(self.method, self.tables[i], self.prior, self.level, self.scores)
                 self.done([i])
         return [rows[i] for i in range(len(self.tables))]
 
@@ -493,7 +535,7 @@ class _Job:
             futures = {}
             for start, group in self._small_groups(prior):
                 tables = [self.tables[i] for i in group]
-                futures[pool.submit(lattice_rows, tables, prior, self.level, start)] = group
+                futures[pool.submit(lattice_rows, tables, prior, self.level, start, self.scores)] = group
             for future in _completed(futures):
                 found = dict(zip(futures[future], future.result(), strict=True))
                 rows |= {i: row for i, row in found.items() if row is not None}
@@ -518,7 +560,8 @@ class _Job:
         def fit(chunk: list[int]) -> list[Row] | None:
             worker = idle.get()
             try:
-                return worker.fit(self.method, [self.tables[i] for i in chunk], self.prior, self.level)
+                tables = [self.tables[i] for i in chunk]
+                return worker.fit(self.method, tables, self.prior, self.level, self.scores)
             finally:
                 idle.put(worker)
 
@@ -609,6 +652,6 @@ def serve() -> None:
     sys.stdout = sys.stderr  # whatever prints must not get in between
     with suppress(EOFError, KeyboardInterrupt):
         while True:
-            method, tables, prior, level = pickle.load(source)
-            pickle.dump([fit_row(method, table, prior, level) for table in tables], target)
+            method, tables, *how = pickle.load(source)
+            pickle.dump([fit_row(method, table, *how) for table in tables], target)
             target.flush()

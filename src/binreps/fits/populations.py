@@ -31,6 +31,7 @@ class PopulationFit(BayesFit):
     of all populations together.
     """
 
+    kind: ClassVar[str] = "population"
     method: ClassVar[str] = "Bayes, exact, error rates shared"
     populations: PopulationsFit
     name: Hashable

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, Literal, Unpack
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,52 +14,37 @@ from binreps.counts import UNKNOWN, CountTable
 from binreps.decide.checks.findings import Findings
 from binreps.decide.checks.run import check
 from binreps.decide.evaluate import Evaluation, evaluate
-from binreps.decide.loss import DECISIONS, Loss, decision_table, decision_words
-from binreps.errors import BinrepsError, BinrepsWarning, OptionError
-from binreps.fits.base import Fit, rates_rows
-from binreps.fits.bayes import fit_bayes
-from binreps.fits.overdispersed import fit_overdispersed
-from binreps.fits.point.mode import MAP_PRIOR, fit_map
-from binreps.fits.point.simple import fit_average, fit_median
-from binreps.fits.populations import PopulationsFit, fit_populations
-from binreps.model import Prior
+from binreps.decide.indecision import risk_by_cost
+from binreps.decide.loss import DECISIONS, Loss, decision_table
+from binreps.decide.predictive import predictive_counts
+from binreps.errors import BinrepsError, OptionError
+from binreps.model import NAMES, Prior
+from binreps.notes import Note
 from binreps.options import check_level, check_whole
+from binreps.run.methods import METHODS, check_method
 from binreps.table import Table
-from binreps.tables.files import PathLike, find_files, open_files, peek, quoted
-from binreps.tables.groups import count_tables
-from binreps.tables.guess import Guess, guess_columns
-from binreps.tables.tally import Columns, Roles, count_table
+from binreps.tables.guess import Guess
+from binreps.tables.opened import Reading
 
-Method = Literal["bayes", "map", "average", "median", "overdispersed"]
-
-METHODS: Mapping[Method, str] = MappingProxyType(
-    {
-        "average": "Average",
-        "median": "Median",
-        "map": "MAP",
-        "bayes": "Bayes",
-        "overdispersed": "Over-dispersed",
-    }
-)
-"""The methods, in the order they are shown, and their names; the last is fitted only if it is to decide."""
+RATES = (*NAMES, "sensitivity", "specificity")
+"""The ids of the rates that are shown: those of the model, and what they say of the test."""
 
 _MOST_REPLICATES = 20  # of the decision table, unless more are asked for
-_COUNTED_BYTES = 100 * 2**20  # of a text file up to which its rows are counted a second time
+_SEED = 1  # of the predictive draws: the same figure every time
 
 
 @dataclass(frozen=True)
 class Settings:
     """What the user chose."""
 
-    method: Method = "bayes"
+    method: str = "bayes"
     prior: Prior = field(default_factory=Prior)
     loss: Loss = field(default_factory=Loss)
     level: float = 0.9
     replicates: int | None = None  # of the decision table; None: as many as anyone had, at most 20
 
     def __post_init__(self) -> None:
-        if not isinstance(self.method, str) or self.method not in METHODS:
-            raise OptionError(f"method must be one of {', '.join(METHODS)}, got {self.method!r}")
+        check_method(self.method)
         check_level(self.level)
         _ = self.loss.thresholds  # refuses costs of 0, from which none follow
         if self.replicates is not None:
@@ -80,8 +62,17 @@ class Source:
     known: str | None = None
     truth: str | None = None
     population: str | None = None
-    columns: tuple[str, ...] = ()  # all that the file has
-    missing: int | None = None  # results that are missing; None where they were not counted
+    columns: tuple[str, ...] = ()  # all that the table has
+    missing: int | None = None  # results that are missing; None where only counts were given
+    reading: Reading | None = field(default=None, repr=False, compare=False)
+
+
+class Estimate(NamedTuple):
+    """A number and its interval; NaN where a method has none."""
+
+    estimate: float
+    lower: float
+    upper: float
 
 
 @dataclass(frozen=True)
@@ -89,16 +80,19 @@ class Part:
     """One population: its counts, its fits, and what follows from the one that decides."""
 
     name: Any
-    fit: Fit
-    fits: Mapping[Method, Fit]  # by every method that these data allow
+    settings: Settings
+    fit: Any
+    fits: Mapping[str, Any]  # by every method that these data allow, by id
     cells: Table  # n, s, weight, (known,) score, lower, upper, decision: everyone in the data
     decisions: Table  # the next individual, for every result
-    judged: Mapping[Method, Evaluation]  # by method, where a truth is given
+    judged: Mapping[str, Evaluation]  # by method, where a truth is given
+    truth: CountTable | None = None
 
     @property
     def counts(self) -> CountTable:
         """The data."""
-        return self.fit.counts
+        counts: CountTable = self.fit.counts
+        return counts
 
     @property
     def answers(self) -> dict[str, int]:
@@ -114,23 +108,88 @@ class Part:
         """All methods against the truth, if there is one."""
         if not self.judged:
             return None
-        columns: dict[str, list[Any]] = {"method": [METHODS[method] for method in self.judged]}
+        columns: dict[str, list[Any]] = {"method": list(self.judged)}
         for name in ("sensitivity", "specificity", "share_inconclusive", "total_risk", "brier"):
             columns[name] = [getattr(result, name) for result in self.judged.values()]
         return Table(columns)
 
-    def rates(self, level: float) -> Table:
-        """The rates by all methods side by side, and the interval of the one that has one."""
-        columns = {METHODS[method]: fit.rates for method, fit in self.fits.items()}
-        interval = getattr(self.fits.get("overdispersed") or self.fits.get("bayes"), "interval", None)
-        if interval is not None:
-            columns["lower"], columns["upper"] = interval(level)
-        return Table(rates_rows(**columns))
+    @property
+    def believed(self) -> str:
+        """The method whose intervals are shown beside all estimates: a posterior, if there is one."""
+        return next((m for m in ("overdispersed", "bayes") if m in self.fits), self.settings.method)
+
+    def rates(self, level: float | None = None) -> Table:
+        """The rates by all methods side by side, by their ids, and the interval of the one believed."""
+        columns: dict[str, list[Any]] = {"rate": list(RATES)}
+        for method, fit in self.fits.items():
+            columns[method] = [getattr(fit.rates, name) for name in RATES]
+        ends = _ends(self.fits[self.believed], level or self.settings.level)
+        columns["lower"], columns["upper"] = ([ends[name][i] for name in RATES] for i in (0, 1))
+        return Table(columns)
+
+    @cached_property
+    def headline(self) -> dict[str, Estimate]:
+        """What everyone asks for first: the prevalence, and the quality of one replicate of the test."""
+        ends = _ends(self.fit, self.settings.level)
+        wanted = ("prevalence", "sensitivity", "specificity")
+        return {name: Estimate(float(getattr(self.fit.rates, name)), *ends[name]) for name in wanted}
+
+    @cached_property
+    def usual(self) -> dict[str, Any]:
+        """What to answer for the usual number of replicates: n, and for each answer the fewest and most s."""
+        sizes = sorted(set(self.counts.n.tolist()))
+        each = [int(self.counts.weight[self.counts.n == size].sum()) for size in sizes]
+        most = sizes[each.index(max(each))] if sizes else 1
+        listed = sorted(set(self.decisions["n"]))
+        n = max((size for size in listed if size <= max(most, 1)), default=listed[0])
+        groups: dict[str, list[int]] = {}
+        for row in self.decisions:
+            if row["n"] == n:
+                groups.setdefault(row["decision"] or "undecided", []).append(row["s"])
+        return {"n": n, "answers": {word: (own[0], own[-1]) for word, own in groups.items()}}
+
+    @cached_property
+    def intraclass(self) -> Estimate | None:
+        """The correlation of replicates within an individual, where the method has one."""
+        if self.settings.method != "overdispersed":
+            return None
+        ends = self.fit.intraclass_interval(self.settings.level)
+        return Estimate(float(self.fit.intraclass_correlation), *map(float, ends))
+
+    @cached_property
+    def expected(self) -> Table | None:
+        """Individuals per (n, s) that the posterior expects, with intervals; None without a posterior."""
+        if "bayes" not in self.fits or not len(self.counts):
+            return None
+        return predictive_counts(self.fits["bayes"], rng=_SEED, level=self.settings.level)
+
+    @cached_property
+    def risks(self) -> Table | None:
+        """The risk of every method for every cost of an inconclusive answer; None without a truth."""
+        if self.truth is None:
+            return None
+        n, s = self.truth.n, self.truth.s
+        scores = {METHODS[method].name: fit.score(n, s) for method, fit in drawn(self.fits).items()}
+        return risk_by_cost(scores, _status(self.truth), self.truth.weight)
+
+
+def drawn(fits: Mapping[str, Any]) -> dict[str, Any]:
+    """Fits in the order of the figures."""
+    return {method: fits[method] for method in sorted(fits, key=lambda one: METHODS[one].drawn)}
+
+
+def _ends(fit: Any, level: float) -> dict[str, tuple[float, float]]:
+    """Both ends of the interval of every rate; those of 1 − a rate swap."""
+    lower, upper = fit.interval(level)
+    ends = {name: (float(getattr(lower, name)), float(getattr(upper, name))) for name in NAMES}
+    ends["sensitivity"] = (1 - ends["false_negative"][1], 1 - ends["false_negative"][0])
+    ends["specificity"] = (1 - ends["false_positive"][1], 1 - ends["false_positive"][0])
+    return ends
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """Everything one run computed; made by `analyse` and `analyse_file`.
+    """Everything one run computed; made by `analyse`.
 
     Attributes
     ----------
@@ -141,16 +200,16 @@ class Analysis:
         The fit of several populations with the same test.
     findings : Findings
         What `check` says of the fit and its decisions.
-    notes : tuple of str
+    notes : tuple of Note
         How the data were read, and which method is missing and why.
     source : Source
     """
 
     settings: Settings
     parts: tuple[Part, ...]
-    shared: PopulationsFit | None = None
+    shared: Any = None
     findings: Findings = field(default_factory=Findings)
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
     truth: CountTable | None = None  # the same individuals with their true statuses, which judged them
     source: Source = field(default_factory=lambda: Source("counts"))
 
@@ -159,9 +218,9 @@ class Analysis:
         blocks = [f"{self.source.name}: {self.counts.individuals:,} individuals, {answers}"]
         for part in self.parts:
             title = [] if part.name is None else [str(part.name)]
-            blocks.append("\n".join([*title, str(part.rates(self.settings.level))]))
+            blocks.append("\n".join([*title, str(part.rates())]))
         blocks += [str(self.findings)] if len(self.findings) else []
-        return "\n\n".join(blocks + ["\n".join(self.notes)] * bool(self.notes))
+        return "\n\n".join(blocks + ["\n".join(map(str, self.notes))] * bool(self.notes))
 
     def __repr__(self) -> str:
         return str(self)
@@ -172,7 +231,7 @@ class Analysis:
         return self.parts[0]
 
     @property
-    def fit(self) -> Fit | PopulationsFit:
+    def fit(self) -> Any:
         """The fit that decides; what `attach`, `score_file` and `save_fit` take."""
         return self.main.fit if self.shared is None else self.shared
 
@@ -190,235 +249,108 @@ class Analysis:
                 totals[word] = totals.get(word, 0) + weight
         return totals
 
+    def write(self, folder: str | Path, *, parquet: bool = False, memory: str | None = None) -> list[Path]:
+        """Write report.html, scores.csv (or .parquet), decision_table.csv and summary.json into a folder.
 
-def analyse(
-    counts: CountTable | Mapping[Any, CountTable],
-    settings: Settings | None = None,
-    *,
-    truth: CountTable | None = None,
+        Each file appears whole or not at all, and replaces one of the same name. The files that were analysed
+        are read once more for the scores; a dataframe is scored where it lives.
+
+        Parameters
+        ----------
+        folder : str or path
+            Made if it is not there.
+        parquet : bool
+            Whether the scores are written as Parquet instead of CSV.
+        memory : str, optional
+            The most memory to use, such as "4GB".
+
+        Returns
+        -------
+        list of pathlib.Path
+            The files, the report first.
+        """
+        from binreps.show.folder import write_folder  # what shows an analysis comes after it on the road
+
+        return write_folder(self, folder, parquet=parquet, memory=memory)
+
+    def report(self) -> str:
+        """The report as one HTML page that opens without a network, and lists everyone if they are few."""
+        from binreps.show.folder import report_page
+
+        return report_page(self)
+
+
+def analysed(
+    counts: CountTable | Mapping[Any, CountTable], settings: Settings, truth: CountTable | None = None
 ) -> Analysis:
-    """Fit by every method, decide by one, and keep all of it for the terminal, a file or a report.
-
-    Parameters
-    ----------
-    counts : CountTable, or mapping of name to CountTable
-        The data; several tables are populations that took the same test (`fit_populations`).
-    settings : Settings, optional
-        Method, prior, costs, level of intervals, length of the decision table.
-    truth : CountTable, optional
-        The same individuals with their true statuses as `known`: they judge the answers and inform no fit.
-
-    Returns
-    -------
-    Analysis
-
-    Examples
-    --------
-    >>> analysis = analyse(CountTable([3, 3, 3], [0, 1, 3], [60, 9, 31]))
-    >>> analysis.answers
-    {'negative': 69, 'inconclusive': 0, 'positive': 31}
-    >>> print(analysis.main.rates(0.9))
-    rate            Average  Median    MAP  Bayes  lower  upper
-    prevalence        0.340   0.310  0.310  0.312  0.239  0.390
-    false-positive    0.030   0.043  0.048  0.052  0.029  0.080
-    false-negative    0.059   0.000  0.011  0.022  0.004  0.052
-    sensitivity       0.941   1.000  0.989  0.978  0.948  0.996
-    specificity       0.970   0.957  0.952  0.948  0.920  0.971
-    """
-    settings = settings or Settings()
-    shared: PopulationsFit | None = None
-    with _collected_warnings() as notes:
-        if isinstance(counts, CountTable):
-            part, reasons = _part(None, counts, None, settings, truth)
-            parts: tuple[Part, ...] = (part,)
-        else:
-            parts, shared, reasons = _populations(counts, settings, truth)
-        findings = check(shared or _checked(parts[0]), settings.loss)
-    return Analysis(settings, parts, shared, findings, tuple(dict.fromkeys([*reasons, *notes])), truth)
-
-
-def _checked(part: Part) -> Fit:
-    """The fit that is asked whether it can be believed: a posterior, if there is one."""
-    return part.fits.get("overdispersed") or part.fits.get("bayes") or part.fit
-
-
-def analyse_file(
-    path: PathLike | Sequence[PathLike],
-    settings: Settings | None = None,
-    *,
-    population: str | None = None,
-    truth: str | None = None,
-    memory: str | None = None,
-    name: str | None = None,
-    **columns: Unpack[Columns],
-) -> Analysis:
-    r"""Read a file, guess the columns that are not named, and analyse it.
-
-    Parameters
-    ----------
-    path : str, path or list of them
-        What `read_counts` reads.
-    settings : Settings, optional
-    population : str, optional
-        Column of the populations, which took the same test.
-    truth : str, optional
-        Column with the true statuses, which judge the answers and inform no fit (`known` does).
-    memory : str, optional
-        The most memory to use, such as "4GB".
-    name : str, optional
-        What to call the data, if not by the name of the file.
-    **columns
-        Which column plays which part, as in `count_table`.
-
-    Returns
-    -------
-    Analysis
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "tests.csv")
-    >>> _ = path.write_text("patient,first,second,third\nann,1,1,1\nbob,0,,0\n")
-    >>> analysis = analyse_file(path)
-    >>> analysis.source.guess.kind, analysis.source.guess.columns["replicates"], analysis.source.missing
-    ('wide', ['first', 'second', 'third'], 1)
-    """
-    known = columns.get("known")
-    if known is not None and truth is not None:
-        rule = "a status that informed a fit cannot judge it"
-        raise OptionError(f"give known={known!r} or truth={truth!r}, not both: {rule}")
-    files = find_files(path)
-    sample = peek(path)
-    guess = guess_columns(sample, columns, filter(None, [population, truth]))
-    with _collected_warnings() as notes:
-        counts, missing = _read(path, {**guess.columns, "known": known or truth}, population, memory)
-    judge = None
-    if truth is not None:
-        judge, counts = _everyone(counts), _forgotten(counts)
-    if known is not None:
-        notes.append("scores say what the replicates say, also of individuals whose status is known")
-    analysis = analyse(counts, settings, truth=judge)
-    title = name or (files[0].name if len(files) == 1 else f"{files[0].name} and {len(files) - 1} more")
-    hashes, names = tuple(_sha256(file) for file in files), tuple(str(file) for file in files)
-    source = Source(title, names, hashes, guess, known, truth, population, tuple(sample), missing)
-    return replace(analysis, source=source, notes=(*guess.notes, *notes, *analysis.notes))
-
-
-def _read(
-    path: PathLike | Sequence[PathLike], columns: Any, population: str | None, memory: str | None
-) -> tuple[CountTable | dict[Any, CountTable], int | None]:
-    """The counts of a file, by population if asked for, and how many results are missing."""
-    roles = Roles.of(**columns)
-    wanted = [*roles.used, *filter(None, [population])]
-    with open_files(path, wanted, memory=memory) as relation:
-        counts: CountTable | dict[Any, CountTable]
-        if population is None:
-            counts = count_table(relation, **columns)
-        else:
-            counts = count_tables(relation, by=population, **columns)
-        return counts, _missing(relation, roles, path, _everyone(counts).replicates)
-
-
-def _missing(relation: Any, roles: Roles, path: Any, replicates: int) -> int | None:
-    """Results that are missing; not counted where that would mean to read a large text file again."""
-    if not roles.results:
-        return 0
-    files = find_files(path)
-    text = any(file.suffix.lower() not in (".parquet", ".pq", ".arrow", ".feather") for file in files)
-    if text and sum(file.stat().st_size for file in files) > _COUNTED_BYTES:
-        return None
-    rows = relation
-    for name in roles.individual:
-        rows = rows.filter(f"{quoted(name)} IS NOT NULL")
-    return int(rows.aggregate("count(*)").fetchall()[0][0]) * len(roles.results) - replicates
-
-
-def _sha256(file: Path) -> str:
-    """The hash of a file's bytes."""
-    with file.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
-
-
-def _everyone(counts: CountTable | Mapping[Any, CountTable]) -> CountTable:
-    """The individuals of all populations."""
+    """Fit counts by every method, decide by one, check and judge."""
+    shared: Any = None
     if isinstance(counts, CountTable):
-        return counts
-    return sum(counts.values(), CountTable([], []))
-
-
-def _forgotten(counts: CountTable | Mapping[Any, CountTable]) -> CountTable | dict[Any, CountTable]:
-    """The same data with every status unknown."""
-    if isinstance(counts, CountTable):
-        return counts.forget_known()
-    return {name: table.forget_known() for name, table in counts.items()}
-
-
-@contextmanager
-def _collected_warnings() -> Iterator[list[str]]:
-    """Our own warnings as sentences; those of others stay warnings."""
-    sentences: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        yield sentences
-    for warning in caught:
-        if issubclass(warning.category, BinrepsWarning):
-            sentences.append(str(warning.message))
-        else:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+        part, notes = _part(None, counts, None, settings, truth)
+        parts: tuple[Part, ...] = (part,)
+    else:
+        parts, shared, notes = _populations(counts, settings, truth)
+    asked = shared or parts[0].fits[parts[0].believed]
+    findings = check(asked, settings.loss)
+    return Analysis(settings, parts, shared, findings, tuple(dict.fromkeys(notes)), truth)
 
 
 def _populations(
     counts: Mapping[Any, CountTable], settings: Settings, truth: CountTable | None
-) -> tuple[tuple[Part, ...], PopulationsFit, list[str]]:
-    """The parts of several populations; a truth judges them together, in the first one's place."""
+) -> tuple[tuple[Part, ...], Any, list[Note]]:
+    """The parts of several populations, which share the error rates."""
     if settings.method != "bayes":
         raise OptionError(f"several populations are fitted by the method bayes, got {settings.method!r}")
     if truth is not None:
         raise OptionError("truth cannot judge several populations at once; analyse them one by one")
-    shared = fit_populations(counts, settings.prior)
+    shared = METHODS["populations"].make(counts, settings.prior)
     alone = "Bayes alone shares the error rates between populations; the other methods see each on its own"
-    parts, reasons = [], [alone]
-    for name, table in counts.items():
-        part, sentences = _part(name, table, shared[name], settings, None)
+    found = [*_fit_notes(shared), Note("others-not-shared", alone)]
+    parts = []
+    for name, own in shared.parts.items():
+        part, more = _part(name, counts[name], own, settings, None)
         parts.append(part)
-        reasons += sentences
-    return tuple(parts), shared, reasons
+        found += more
+    return tuple(parts), shared, found
 
 
 def _part(
-    name: Any, counts: CountTable, bayes: Fit | None, settings: Settings, truth: CountTable | None
-) -> tuple[Part, list[str]]:
+    name: Any, counts: CountTable, bayes: Any, settings: Settings, truth: CountTable | None
+) -> tuple[Part, list[Note]]:
     """One population, fitted by every method; and why a method is missing."""
-    fits: dict[Method, Fit] = {}
-    reasons = []
-    for method, fit in _fitters(settings.prior).items():
-        if method == "overdispersed" != settings.method:
+    fits, notes = _fits(counts, bayes, settings)
+    deciding = fits[settings.method]
+    sizes = range(1, _most_replicates(counts, settings) + 1)
+    table = decision_table(deciding, settings.loss, sizes, level=settings.level)
+    judged = {} if truth is None else {m: _judged(fit, truth, settings.loss) for m, fit in fits.items()}
+    cells = _cells(deciding, settings)
+    return Part(name, settings, deciding, fits, cells, table, judged, truth), notes
+
+
+def _fits(counts: CountTable, bayes: Any, settings: Settings) -> tuple[dict[str, Any], list[Note]]:
+    """The fit by every method that these data allow."""
+    fits: dict[str, Any] = {}
+    notes: list[Note] = []
+    for method in METHODS.values():
+        if not (method.always or method.id == settings.method):
+            continue
+        if method.id == "bayes" and bayes is not None:
+            fits[method.id] = bayes
             continue
         try:
-            fits[method] = bayes if method == "bayes" and bayes is not None else fit(counts)
+            fits[method.id] = method.make(counts, settings.prior)
+            notes += _fit_notes(fits[method.id])
         except BinrepsError as error:
-            if method == settings.method:
+            if method.id == settings.method:
                 raise
-            reasons.append(f"no estimate by the {METHODS[method]} method: {error}")
-    deciding = fits[settings.method]
-    table = decision_table(
-        deciding, settings.loss, range(1, _most_replicates(counts, settings) + 1), level=settings.level
-    )
-    judged = {} if truth is None else {m: _judged(fit, truth, settings.loss) for m, fit in fits.items()}
-    return Part(name, deciding, fits, _cells(deciding, settings), table, judged), reasons
+            said = f"no estimate by the {method.name} method: {error}"
+            notes.append(Note(f"no-{method.id}", said))
+    return fits, notes
 
 
-def _fitters(prior: Prior) -> dict[Method, Callable[[CountTable], Fit]]:
-    """How each method fits; the mode needs shapes ≥ 1, which the usual prior of the prevalence lacks."""
-    flat = min(prior.prevalence) < 1
-    map_prior = replace(prior, prevalence=MAP_PRIOR.prevalence) if flat else prior
-    return {
-        "average": fit_average,
-        "median": fit_median,
-        "map": lambda counts: fit_map(counts, map_prior),
-        "bayes": lambda counts: fit_bayes(counts, prior),
-        "overdispersed": lambda counts: fit_overdispersed(counts, prior),
-    }
+def _fit_notes(fit: Any) -> list[Note]:
+    """What the reader of a fit should know."""
+    return [Note(f"{fit.kind}-fit", sentence) for sentence in fit.notes]
 
 
 def _most_replicates(counts: CountTable, settings: Settings) -> int:
@@ -431,18 +363,21 @@ def _most_replicates(counts: CountTable, settings: Settings) -> int:
 def _cells(fit: Any, settings: Settings) -> Table:
     """Everyone in the data: one row per cell."""
     counts: CountTable = fit.counts
-    score = np.asarray(fit.score(counts.n, counts.s), dtype=float)
     columns: dict[str, Any] = {"n": counts.n, "s": counts.s, "weight": counts.weight}
     if counts.has_known:
         columns["known"] = [None if status == UNKNOWN else status for status in counts.known.tolist()]
-    columns["score"] = score
-    if hasattr(fit, "score_interval"):
-        columns["lower"], columns["upper"] = fit.score_interval(counts.n, counts.s, level=settings.level)
-    columns["decision"] = decision_words(settings.loss.classify(score))
+    columns |= fit.answers(counts.n, counts.s, new=False, level=settings.level)
+    for end in ("lower", "upper"):
+        columns[end] = [None if value != value else value for value in columns[end].tolist()]
+    columns["decision"] = settings.loss.words(columns["score"])
     return Table(columns, note=str(settings.loss))
 
 
-def _judged(fit: Fit, truth: CountTable, loss: Loss) -> Evaluation:
+def _status(truth: CountTable) -> Any:
+    """The statuses with NaN for unknown."""
+    return np.where(truth.known == UNKNOWN, np.nan, truth.known)
+
+
+def _judged(fit: Any, truth: CountTable, loss: Loss) -> Evaluation:
     """The answers of one method against the truth."""
-    status = np.where(truth.known == UNKNOWN, np.nan, truth.known)
-    return evaluate(fit.score(truth.n, truth.s), status, loss, truth.weight)
+    return evaluate(fit.score(truth.n, truth.s), _status(truth), loss, truth.weight)

@@ -13,9 +13,13 @@ import narwhals.stable.v2 as nw
 from binreps.errors import DataError
 from binreps.fits.batch import COLUMNS, Method, Progress, fit_many
 from binreps.model import Prior
-from binreps.tables.files import beside
+from binreps.notes import Note, warn_of
+from binreps.table import Table
 from binreps.tables.groups import Groups, group_names, grouped_counts
-from binreps.tables.tally import Columns, Frame, Roles, open_frame, prepare, warn_of_rater
+from binreps.tables.opened import is_path, open_table
+from binreps.tables.roles import Columns, Roles
+from binreps.tables.sql import beside
+from binreps.tables.tally import Frame, open_frame, prepare
 
 _TYPES: dict[str, Any] = {
     **dict.fromkeys(("individuals", "replicates", "cells"), nw.Int64),
@@ -25,7 +29,7 @@ _TYPES: dict[str, Any] = {
 
 
 def fit_by(
-    frame: Any,
+    table: Any,
     *,
     by: str | Sequence[str],
     method: Method = "bayes",
@@ -34,6 +38,7 @@ def fit_by(
     prefix: str = "",
     workers: int | None = None,
     progress: Progress | None = None,
+    memory: str | None = None,
     **columns: Unpack[Columns],
 ) -> Any:
     """Fit every group of a table on its own, and give one row per group back, in the same kind of table.
@@ -43,7 +48,7 @@ def fit_by(
 
     Parameters
     ----------
-    frame : dataframe
+    table : dataframe, path or list of paths
         Any that `count_table` reads; of a lazy one only the cells of each group are collected.
     by : str or list of str
         Column, or columns together, that say to which group a row belongs. Rows where one is missing are
@@ -74,24 +79,42 @@ def fit_by(
     {'assay': 'a', 'individuals': 3, 'prevalence': 0.3333333333333333, 'false_negative': 0.0, 'reason': None}
     """
     roles = Roles.of(**columns)
-    original = open_frame(frame)
+    wanted = [*roles.used, *([by] if isinstance(by, str) else by)]
+    how: Any = {"method": method, "prior": prior, "level": level, "workers": workers, "progress": progress}
+    with open_table(table, wanted, memory=memory) as opened:
+        original = open_frame(opened.frame)
+        answer, names, notes = fitted_groups(original, by, roles, prefix, **how)
+        warn_of(notes)
+        if is_path(table) or isinstance(table, Table):
+            return rows_table(answer)
+        return _like(original, answer, len(names))
+
+
+def fitted_groups(
+    original: Any, by: str | Sequence[str], roles: Roles, prefix: str = "", **how: Any
+) -> tuple[Any, list[str], tuple[Note, ...]]:
+    """One row per group, eager, the columns of the groups, and what to know of the reading."""
+    original = open_frame(original)
     names = group_names(original, by, roles)
     _check_names(names, prefix)
-    warn_of_rater(roles)
-    table, roles = prepare(frame, roles)
+    table, roles = prepare(original, roles)
     groups = grouped_counts(table, roles, names)
     readable = [i for i, reason in enumerate(groups.reasons) if reason is None]
     if groups.reasons and not readable:
         raise DataError(f"no group can be read; the first one: {groups.reasons[0]}")
-    tables = [groups.tables[i] for i in readable]
-    fits = fit_many(tables, method=method, prior=prior, level=level, workers=workers, progress=progress)
+    fits = fit_many([groups.tables[i] for i in readable], **how)
     columns_of = _results(groups, dict(zip(readable, fits.table(), strict=True)))
     engine = groups.keys.implementation
     series = [
         nw.new_series(prefix + name, values, _TYPES.get(name, nw.Float64), backend=engine)
         for name, values in columns_of.items()
     ]
-    return _like(original, groups.keys.with_columns(*series), len(names))
+    return groups.keys.with_columns(*series), names, groups.notes
+
+
+def rows_table(answer: Any) -> Table:
+    """A small eager frame as a table of ours."""
+    return Table({name: answer[name].to_list() for name in answer.columns})
 
 
 def _check_names(names: list[str], prefix: str) -> None:

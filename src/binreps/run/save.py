@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,34 +15,22 @@ import numpy as np
 from binreps._version import __version__
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import BinrepsError, DataError, OptionError
-from binreps.fits.base import Fit
-from binreps.fits.bayes import BayesFit, fit_bayes
-from binreps.fits.overdispersed import OverdispersedFit, fit_overdispersed
-from binreps.fits.point.mode import MapFit, fit_map
-from binreps.fits.point.simple import AverageFit, MedianFit, fit_average, fit_median
-from binreps.fits.populations import PopulationsFit, fit_populations
 from binreps.model import NAMES, Prior
-from binreps.tables.files import PathLike, replacing
+from binreps.run.methods import METHODS
+from binreps.tables.files import PathLike
+from binreps.tables.write import replacing
 
 SCHEMA, VERSION = "binreps fit", 1
 _AGREE = 1e-6  # results of two machines or versions differ by less; a hand-made change hardly does
 
-_KINDS: Mapping[str, tuple[type, Callable[..., Any]]] = {
-    "average": (AverageFit, fit_average),
-    "median": (MedianFit, fit_median),
-    "map": (MapFit, fit_map),
-    "bayes": (BayesFit, fit_bayes),
-    "overdispersed": (OverdispersedFit, fit_overdispersed),
-    "populations": (PopulationsFit, fit_populations),
-}
 
-
-def save_fit(fit: Fit | PopulationsFit, path: PathLike) -> Path:
+def save_fit(fit: Any, path: PathLike) -> Path:
     """Write a fit as JSON; the file appears whole or not at all.
 
     Examples
     --------
     >>> import tempfile
+    >>> from binreps.fits.bayes import fit_bayes
     >>> fit = fit_bayes(CountTable([3, 3, 3], [0, 1, 3], [60, 9, 31]))
     >>> load_fit(save_fit(fit, Path(tempfile.mkdtemp(), "fit.json"))) == fit
     True
@@ -70,36 +57,39 @@ def load_fit(path: PathLike) -> Any:
         raise DataError(f"{path}: {error}") from None
 
 
-def fit_to_dict(fit: Fit | PopulationsFit) -> dict[str, Any]:
+def fit_to_dict(fit: Any) -> dict[str, Any]:
     """A fit as plain values, ready for JSON."""
-    kind = next((kind for kind, (made, _) in _KINDS.items() if type(fit) is made), None)
-    if kind is None:
-        known = "fit_average, fit_median, fit_map, fit_bayes, fit_overdispersed and fit_populations"
-        raise OptionError(f"fits by {known} can be saved, got {type(fit).__name__}")
-    content: dict[str, Any] = {"schema": SCHEMA, "version": VERSION, "binreps": __version__, "method": kind}
-    if isinstance(fit, OverdispersedFit):
-        content["intraclass"] = list(fit.intraclass_prior)
-    if isinstance(fit, MapFit | BayesFit | OverdispersedFit | PopulationsFit):
+    method = METHODS.get(fit.kind)
+    if method is None:
+        known = ", ".join(METHODS)
+        raise OptionError(f"fits by the methods {known} can be saved, got {type(fit).__name__}")
+    content: dict[str, Any] = {
+        "schema": SCHEMA,
+        "version": VERSION,
+        "binreps": __version__,
+        "method": method.id,
+        **method.extras(fit),
+    }
+    if method.takes_prior:
         content["prior"] = {name: list(shapes) for name, shapes in zip(NAMES, fit.prior, strict=True)}
-    if isinstance(fit, PopulationsFit):
-        content["populations"] = [
-            {"name": _population_name(name), **_cells(table)} for name, table in fit.counts.items()
-        ]
-    else:
+    parts = fit.parts
+    if None in parts:
         content["cells"] = _cells(fit.counts)
+    else:
+        content["populations"] = [
+            {"name": _population_name(name), **_cells(one.counts)} for name, one in parts.items()
+        ]
     return {**content, "results": _results(fit)}
 
 
 def fit_from_dict(content: Any) -> Any:
     """The fit that `fit_to_dict` described, made again and compared."""
     _check_schema(content)
-    _, refit = _KINDS[content["method"]]
+    method = METHODS[content["method"]]
     try:
-        data = _data(content)
-        how: dict[str, Any] = {"prior": Prior(**content["prior"])} if "prior" in content else {}
-        if content["method"] == "overdispersed":
-            how["intraclass"] = tuple(content["intraclass"])
-        fit = refit(data, **how)
+        how: dict[str, Any] = {"prior": Prior(**content["prior"])} if method.takes_prior else {}
+        how |= {name: tuple(content[name]) for name in content.keys() & {"intraclass"}}
+        fit = method.fit(_data(content), **how)
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise DataError(f"the fit is incomplete or damaged ({type(error).__name__}: {error})") from None
     except BinrepsError as error:
@@ -120,8 +110,8 @@ def _check_schema(content: Any) -> None:
         newer = f"the fit was saved by binreps {made} in format {version}"
         raise DataError(f"{newer}, and this version reads up to format {VERSION}; upgrade binreps")
     method = content.get("method")
-    if not isinstance(method, str) or method not in _KINDS:
-        raise DataError(f"method must be one of {', '.join(_KINDS)}, got {method!r}")
+    if not isinstance(method, str) or method not in METHODS:
+        raise DataError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
 
 
 def _cells(counts: CountTable) -> dict[str, list[Any]]:

@@ -14,18 +14,19 @@ from binreps.show.theme import DECISION_COLOURS, DECISION_TEXT, FONT, to_svg, tr
 from binreps.show.wording import (
     REFERENCES,
     command_line,
-    headline,
     methods_paragraph,
+    named_methods,
+    named_rates,
+    next_words,
+    percent,
     plural,
     python_lines,
+    with_interval,
 )
 from binreps.table import Table, format_value
 
 if TYPE_CHECKING:
     from jinja2 import Template
-
-LISTED = 10_000
-"""Individuals up to which the page lists them; beyond, it points to the file of scores."""
 
 _LATTICE = 12  # replicates up to which the decision table is as wide as a page
 
@@ -37,7 +38,7 @@ def report(analysis: Analysis, individuals: Table | None = None, scores_file: st
     ----------
     analysis : Analysis
     individuals : Table, optional
-        The rows to list: at most 10,000, as `write_folder` gives them.
+        The rows to list, if they are few enough for a page.
     scores_file : str
         The name of the file with everyone's score, to point to.
 
@@ -47,7 +48,7 @@ def report(analysis: Analysis, individuals: Table | None = None, scores_file: st
     """
     return _template().render(
         analysis=analysis,
-        parts=[_part(part, analysis) for part in analysis.parts],
+        parts=[_part(part) for part in analysis.parts],
         counts=analysis.counts,
         answers=_answers(analysis.answers),
         figures=_drawn(analysis),
@@ -64,6 +65,8 @@ def report(analysis: Analysis, individuals: Table | None = None, scores_file: st
         shown=format_value,
         chance=_chance,
         plural=plural,
+        percent=percent,
+        with_interval=with_interval,
     )
 
 
@@ -76,15 +79,16 @@ def _template() -> Template:
     return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(text)
 
 
-def _part(part: Part, analysis: Analysis) -> dict[str, Any]:
+def _part(part: Part) -> dict[str, Any]:
     """What the page shows of one population."""
     return {
         "name": part.name,
-        "headline": headline(analysis, part),
-        "rates": part.rates(analysis.settings.level),
+        "headline": part.headline,
+        "next": next_words(part),
+        "rates": named_rates(part),
         "answers": _answers(part.answers),
         "lattice": _lattice(part.decisions),
-        "judged": part.judgement,
+        "judged": None if part.judgement is None else named_methods(part.judgement),
     }
 
 

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from binreps._version import __version__
 from binreps.decide.evaluate import Evaluation
 from binreps.model import NAMES
-from binreps.run.analysis import METHODS, Analysis, Part, Settings, Source
+from binreps.notes import Note
+from binreps.run.analysis import Analysis, Estimate, Part, Settings, Source
 from binreps.run.save import fit_to_dict
-from binreps.show.wording import command_line, headline, methods_paragraph
+from binreps.show.wording import command_line, methods_paragraph
 from binreps.table import Table
 
-SCHEMA, VERSION = "binreps analysis", 1
+SCHEMA, VERSION = "binreps analysis", 2
 
 
 def summary(analysis: Analysis) -> dict[str, Any]:
@@ -23,10 +25,10 @@ def summary(analysis: Analysis) -> dict[str, Any]:
     Examples
     --------
     >>> from binreps.counts import CountTable
-    >>> from binreps.run.analysis import analyse
+    >>> from binreps.run.front import analyse
     >>> content = summary(analyse(CountTable([3, 3], [0, 3], [60, 40])))
     >>> content["schema"], content["version"], content["answers"]
-    ('binreps analysis', 1, {'negative': 60, 'inconclusive': 0, 'positive': 40})
+    ('binreps analysis', 2, {'negative': 60, 'inconclusive': 0, 'positive': 40})
     """
     counts = analysis.counts
     return {
@@ -43,10 +45,10 @@ def summary(analysis: Analysis) -> dict[str, Any]:
             "identifiable": counts.identifiable,
         },
         "answers": analysis.answers,
-        "populations": [_part(part, analysis) for part in analysis.parts],
-        "numerical_error": getattr(analysis.fit, "error", None),
+        "populations": [_part(part) for part in analysis.parts],
+        "numerical_error": analysis.fit.error,
         "findings": table_rows(analysis.findings.table()),
-        "notes": list(analysis.notes),
+        "notes": notes_rows(analysis.notes),
         "methods": methods_paragraph(analysis),
         "command": command_line(analysis),
         "fit": fit_to_dict(analysis.fit),
@@ -86,17 +88,20 @@ def _options(settings: Settings) -> dict[str, Any]:
     }
 
 
-def _part(part: Part, analysis: Analysis) -> dict[str, Any]:
+def _part(part: Part) -> dict[str, Any]:
     """One population."""
     return {
         "name": part.name if part.name is None else str(part.name),
         "individuals": part.counts.individuals,
-        "rates": table_rows(part.rates(analysis.settings.level)),
-        "headline": headline(analysis, part),
+        "headline": {name: _numbers(one) for name, one in part.headline.items()},
+        "rates": table_rows(part.rates()),
+        "interval_by": part.believed,
+        "intraclass": None if part.intraclass is None else _numbers(part.intraclass),
+        "usual": part.usual,
         "answers": part.answers,
         "cells": table_rows(part.cells),
         "decisions": table_rows(part.decisions),
-        "judged": {METHODS[method]: _judged(result) for method, result in part.judged.items()},
+        "judged": {method: _judged(result) for method, result in part.judged.items()},
     }
 
 
@@ -104,6 +109,16 @@ def _judged(result: Evaluation) -> dict[str, Any]:
     """How good the answers of one method were."""
     measures = {row["measure"]: plain(row["value"]) for row in result.summary()}
     return {**measures, "confusion": table_rows(result.confusion)}
+
+
+def _numbers(estimate: Estimate) -> dict[str, Any]:
+    """An estimate and its interval."""
+    return {name: plain(value) for name, value in estimate._asdict().items()}
+
+
+def notes_rows(notes: Iterable[Note]) -> list[dict[str, str]]:
+    """Notes by their ids."""
+    return [{"id": note.id, "sentence": note.sentence} for note in notes]
 
 
 def table_rows(table: Table) -> list[dict[str, Any]]:

@@ -15,7 +15,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from binreps.errors import OptionError
-from binreps.tables.files import PathLike, replacing
+from binreps.tables.files import PathLike
+from binreps.tables.write import replacing
 
 if TYPE_CHECKING:
     import altair as alt

@@ -1,16 +1,18 @@
-"""Numbers into sentences: the headline, why an answer is what it is, the methods, how to repeat it."""
+"""Numbers into sentences: why an answer is what it is, the methods, how to repeat it."""
 
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
 from typing import Any
 
 from binreps._version import __version__
 from binreps.decide.loss import Loss, decision_words
 from binreps.fits.base import Fit
 from binreps.model import NAMES, Prior
-from binreps.run.analysis import METHODS, Analysis, Part, Settings
+from binreps.run.analysis import Analysis, Estimate, Part, Settings
+from binreps.run.methods import METHODS
+from binreps.table import Table
+from binreps.tables.roles import PARTS
 
 REFERENCES = (
     "Royer-Carenzi M, Lorenzo G, Pudlo P. Reconciling binary replicates: beyond the average. "
@@ -43,63 +45,40 @@ def plural(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
-def with_interval(estimate: float, lower: float | None, upper: float | None) -> str:
+def with_interval(one: Estimate) -> str:
     """An estimate, and its interval if it has one."""
-    if lower is None or upper is None:
-        return percent(estimate)
-    return f"{percent(estimate)} ({percent(lower)} to {percent(upper)})"
+    if one.lower != one.lower:
+        return percent(one.estimate)
+    return f"{percent(one.estimate)} ({percent(one.lower)} to {percent(one.upper)})"
 
 
-def headline(analysis: Analysis, part: Part | None = None) -> dict[str, str]:
-    """What everyone asks for first: the prevalence, the quality of the test, the next individual."""
-    part = part or analysis.main
-    rates = part.fit.rates
-    lower, upper = _interval(part, analysis.settings.level)
-    prevalence = with_interval(rates.prevalence, lower.get(NAMES[0]), upper.get(NAMES[0]))
-    sensitivity = with_interval(
-        rates.sensitivity, _complement(upper.get(NAMES[2])), _complement(lower.get(NAMES[2]))
-    )
-    specificity = with_interval(
-        rates.specificity, _complement(upper.get(NAMES[1])), _complement(lower.get(NAMES[1]))
-    )
-    return {
-        "prevalence": prevalence,
-        "sensitivity": sensitivity,
-        "specificity": specificity,
-        "next": _next_words(part),
-    }
+def rate_name(rate: str) -> str:
+    """A rate by its id, as people write it."""
+    return rate.replace("_", "-")
 
 
-def _interval(part: Part, level: float) -> tuple[dict[str, float], dict[str, float]]:
-    """Lower and upper ends by name; empty where the method has none."""
-    if not hasattr(part.fit, "interval"):
-        return {}, {}
-    lower, upper = part.fit.interval(level)
-    return dict(zip(NAMES, lower, strict=True)), dict(zip(NAMES, upper, strict=True))
+def named_rates(part: Part) -> Table:
+    """The rates of all methods, under the names that people read."""
+    rates = part.rates()
+    columns = {METHODS[name].name if name in METHODS else name: rates[name] for name in rates.columns}
+    return Table({**columns, "rate": [rate_name(rate) for rate in rates["rate"]]})
 
 
-def _complement(share: float | None) -> float | None:
-    """1 − a share, if there is one."""
-    return None if share is None else 1 - share
+def named_methods(table: Table) -> Table:
+    """A table with a column of methods, under the names that people read."""
+    return Table({**table.columns, "method": [METHODS[method].name for method in table["method"]]})
 
 
-def _next_words(part: Part) -> str:
+def next_words(part: Part) -> str:
     """What to do with the next individual, for the usual number of replicates."""
-    sizes = part.counts.weight @ (part.counts.n[:, None] == sorted(set(part.counts.n.tolist())))
-    usual = sorted(set(part.counts.n.tolist()))[int(sizes.argmax())] if len(part.counts) else 1
-    listed = sorted(set(part.decisions["n"]))
-    n = max((size for size in listed if size <= max(usual, 1)), default=listed[0])
-    rows = [row for row in part.decisions if row["n"] == n]
-    groups: dict[str, list[int]] = {}
-    for row in rows:
-        groups.setdefault(row["decision"] or "undecided", []).append(row["s"])
-    words = [f"{_range(positives)} positive: {word}" for word, positives in groups.items()]
-    return f"of {plural(n, 'replicate')}, " + "; ".join(words)
+    groups = part.usual["answers"].items()
+    words = [f"{_range(*ends)} positive: {word}" for word, ends in groups]
+    return f"of {plural(part.usual['n'], 'replicate')}, " + "; ".join(words)
 
 
-def _range(numbers: Sequence[int]) -> str:
+def _range(first: int, last: int) -> str:
     """Neighbouring whole numbers: 3, or 2 to 5."""
-    return str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]} to {numbers[-1]}"
+    return str(first) if first == last else f"{first} to {last}"
 
 
 def explain(n: int, s: int, fit: Fit, loss: Loss, *, new: bool = False) -> str:
@@ -159,28 +138,18 @@ def _caveats(analysis: Analysis) -> list[str]:
 
 def _estimate_sentence(analysis: Analysis, part: Part) -> list[str]:
     """How the rates were estimated, and what came out."""
-    settings, words = analysis.settings, headline(analysis, part)
-    sentences = []
-    if settings.method in ("bayes", "overdispersed"):
-        priors = _prior_words(settings.prior)
-        sentences.append(f"The posterior was integrated deterministically under the priors {priors}.")
-    elif settings.method == "map":
-        sentences.append("The rates are the mode of their joint posterior density.")
-    else:
-        sentences.append(f"The rates follow from the {settings.method} score of each individual.")
-    if settings.method == "overdispersed":
-        sentences.append("Replicates of one individual may be correlated (beta-binomial, one correlation).")
-    level = f" ({settings.level:.0%} credible interval)" if hasattr(part.fit, "interval") else ""
+    settings, found = analysis.settings, part.headline
+    sentences = [METHODS[settings.method].sentence.format(prior=_prior_words(settings.prior))]
+    bounded = found["prevalence"].lower == found["prevalence"].lower
+    level = f" ({settings.level:.0%} credible interval)" if bounded else ""
+    own = with_interval(found["prevalence"])
     if analysis.shared is not None:
         sentences.append(
             f"{len(analysis.parts)} populations share the error rates, each with its own prevalence."
         )
-        own = (f"{one.name} {headline(analysis, one)['prevalence']}" for one in analysis.parts)
-        prevalence = "The estimated prevalence" + level + " was " + ", ".join(own)
-    else:
-        prevalence = f"The estimated prevalence{level} was {words['prevalence']}"
-    quality = f"sensitivity {words['sensitivity']}, specificity {words['specificity']}"
-    return [*sentences, f"{prevalence}; {quality} for one replicate."]
+        own = ", ".join(f"{one.name} {with_interval(one.headline['prevalence'])}" for one in analysis.parts)
+    quality = ", ".join(f"{name} {with_interval(found[name])}" for name in ("sensitivity", "specificity"))
+    return [*sentences, f"The estimated prevalence{level} was {own}; {quality} for one replicate."]
 
 
 def _decision_sentence(settings: Settings) -> str:
@@ -190,8 +159,8 @@ def _decision_sentence(settings: Settings) -> str:
 
 def _software(part: Part) -> str:
     """The program, and how exact its numbers are."""
-    error = getattr(part.fit, "error", None)
-    exact = "" if error is None else f"; numerical error below {error:.0e} of a posterior standard deviation"
+    error = part.fit.error
+    exact = "" if not error else f"; numerical error below {error:.0e} of a posterior standard deviation"
     return f"Computed with binreps {__version__}{exact}."
 
 
@@ -208,10 +177,10 @@ def command_line(analysis: Analysis, out: str | None = None) -> str:
     source, settings = analysis.source, analysis.settings
     words = ["binreps", "analyse", *source.paths]
     for name, value in (source.guess.columns if source.guess else {}).items():
-        if name in ("known", "rater") or value is None:
+        if name == "known" or value is None:
             continue
         several = value if isinstance(value, list | tuple) else [value]
-        option = {"replicates": "replicate"}.get(name, name)
+        option = PARTS[name].option or name
         words += [part for each in several for part in (f"--{option}", str(each))]
     for name in ("known", "truth", "population"):
         if getattr(source, name) is not None:
@@ -263,15 +232,16 @@ def python_lines(analysis: Analysis) -> str:
     options = {name: getattr(settings, name) for name in Settings.__dataclass_fields__}
     changed = [f"{k}={_value(v)}" for k, v in options.items() if v != getattr(Settings(), k)]
     chosen = f"br.Settings({', '.join(changed)})" if changed else "br.Settings()"
-    columns = dict(source.guess.columns) if source.guess else {}
-    columns |= {name: getattr(source, name) for name in ("known", "truth", "population")}
-    keywords = "".join(f", {name}={value!r}" for name, value in columns.items() if value is not None)
-    if not source.paths:
+    if source.guess is None:
         cells = analysis.counts
         data = f"br.CountTable({cells.n.tolist()}, {cells.s.tolist()}, {cells.weight.tolist()})"
         return f"import binreps as br\n\nanalysis = br.analyse({data}, {chosen})"
-    path = repr(source.paths[0]) if len(source.paths) == 1 else repr(list(source.paths))
-    return f"import binreps as br\n\nanalysis = br.analyse_file({path}, {chosen}{keywords})"
+    columns: dict[str, Any] = dict(source.guess.columns)
+    columns |= {name: getattr(source, name) for name in ("known", "truth", "population")}
+    keywords = "".join(f", {name}={value!r}" for name, value in columns.items() if value is not None)
+    paths = list(source.paths)
+    table = "table" if not paths else repr(paths[0] if len(paths) == 1 else paths)
+    return f"import binreps as br\n\nanalysis = br.analyse({table}, {chosen}{keywords})"
 
 
 def _value(value: Any) -> str:
@@ -281,4 +251,4 @@ def _value(value: Any) -> str:
 
 def method_name(analysis: Analysis) -> str:
     """The name of the method that decides."""
-    return METHODS[analysis.settings.method]
+    return METHODS[analysis.settings.method].name

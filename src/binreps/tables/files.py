@@ -1,4 +1,4 @@
-"""Files of any size into counts, through DuckDB: the rows never pass through Python.
+"""Files of any size, opened once, through DuckDB: the rows never pass through Python.
 
 CSV and Excel columns are read as the text they are, so that an id 007 stays 007 and no value is guessed
 into a date. Writing is atomic: a file appears whole, or not at all.
@@ -12,28 +12,26 @@ import glob
 import gzip
 import os
 import re
-import secrets
-import shutil
 import tempfile
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any
 
-from binreps.counts import CountTable
 from binreps.errors import DataError, OptionError
-from binreps.table import Table
-from binreps.tables.tally import ORDER, Columns, Roles, count_table, plain_text
+from binreps.tables.sql import quoted
+from binreps.tables.tally import ORDER, plain_text
 
 if TYPE_CHECKING:
     import duckdb
 
 PathLike = str | os.PathLike[str]
+_Rows = tuple["duckdb.DuckDBPyRelation", Iterable[str]]  # and the names that several columns have
 
-_FORMATS = {
+FORMATS = {
     "csv": ("csv", "tsv", "tab", "txt"),
     "parquet": ("parquet", "pq"),
     "arrow": ("arrow", "feather", "ipc"),
@@ -42,77 +40,48 @@ _FORMATS = {
 _EXPORT = "in the spreadsheet program choose File → Save As → CSV UTF-8, and use that file"
 _SEPARATORS = (",", ";", "\t", "|")
 _HEAD_BYTES, _HEAD_LINES = 2**16, 30  # where a header must be found
-_FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"  # how text starts that a spreadsheet may run
-_SIGNED = r"^[+\-]([0-9]*[.,]?[0-9]*([eE][+\-]?[0-9]+)?)$"  # numbers, and the results + and −
 _FEW_BYTES, _FEW_ROWS = 100 * 2**20, 10**6  # of input up to which rows are sorted back into their order
 
 
-def read_counts(
-    path: PathLike | Sequence[PathLike], *, memory: str | None = None, **columns: Unpack[Columns]
-) -> CountTable:
-    r"""Count a file, or several, of any size.
+@dataclass(frozen=True, eq=False)
+class OpenFiles:
+    """Files that are open: where they lie, and their rows as a DuckDB relation on a connection of our own."""
 
-    Parameters
-    ----------
-    path : str, path or list of them
-        CSV (also tab- or semicolon-separated, also gzipped), Parquet, Arrow/Feather or .xlsx; a pattern such
-        as `"run_*/calls.parquet"` takes every file that matches. Rows that do not fit into memory are
-        spilled to the temporary directory.
-    memory : str, optional
-        The most memory to use, such as "4GB"; most of the machine's if not given.
-    **columns
-        Which column plays which part, as in `count_table`.
+    paths: tuple[Path, ...]
+    relation: duckdb.DuckDBPyRelation
+    connection: duckdb.DuckDBPyConnection
+    twice: frozenset[str] = frozenset()  # names that several columns have; all but the first are renamed
 
-    Returns
-    -------
-    CountTable
+    def check_single(self, names: Sequence[str]) -> None:
+        """Refuse to use a column of which there are two."""
+        for name in names:
+            if name in self.twice:
+                raise DataError(f"{self.paths[0]} has two columns {name!r}; rename one of them")
 
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "tests.csv")
-    >>> _ = path.write_text("patient;test\n007;pos\n007;neg\n008;\n")
-    >>> read_counts(path, individual="patient", result="test")
-    CountTable: 2 individuals, 2 replicates, 2 cells
-    n  s  weight
-    0  0       1
-    2  1       1
-    """
-    roles = Roles.of(**columns)
-    with open_files(path, roles.used, memory=memory) as relation:
-        return count_table(relation, **columns)
-
-
-def peek(path: PathLike | Sequence[PathLike], rows: int = 1000) -> dict[str, list[Any]]:
-    """The columns of a file, or of several, with their first values: what columns are guessed from."""
-    with open_files(path, []) as relation:
-        values = relation.limit(rows).fetchall()
-        return {name: [row[i] for row in values] for i, name in enumerate(relation.columns)}
+    def numbered(self) -> duckdb.DuckDBPyRelation:
+        """The rows, with their number in a column ORDER where they are few."""
+        small = sum(file.stat().st_size for file in self.paths) <= _FEW_BYTES
+        if not small or len(self.relation.limit(_FEW_ROWS + 1)) > _FEW_ROWS:
+            return self.relation
+        self.connection.execute("SET preserve_insertion_order = true")
+        return self.relation.project(f'*, row_number() OVER () AS "{ORDER}"')
 
 
 @contextmanager
 def open_files(
-    path: PathLike | Sequence[PathLike],
-    wanted: Sequence[str],
-    *,
-    memory: str | None = None,
-    ordered: bool = False,
-) -> Iterator[duckdb.DuckDBPyRelation]:
-    """A DuckDB relation over files, closed at the end; with `ordered`, small ones get a column ORDER."""
+    path: PathLike | Sequence[PathLike], wanted: Sequence[str] = (), *, memory: str | None = None
+) -> Iterator[OpenFiles]:
+    """Files found, sniffed and opened once, closed at the end; what DuckDB says becomes one sentence."""
     import duckdb
 
     paths = find_files(path)
-    ordered = ordered and sum(file.stat().st_size for file in paths) <= _FEW_BYTES
     with (
         tempfile.TemporaryDirectory(prefix="binreps-", ignore_cleanup_errors=True) as spill,
         _connected(spill, memory) as connection,
     ):
         try:
-            relation = _READERS[_format(paths)](connection, paths, wanted)
-            if ordered and len(relation.limit(_FEW_ROWS + 1)) <= _FEW_ROWS:
-                connection.execute("SET preserve_insertion_order = true")
-                relation = relation.project(f'*, row_number() OVER () AS "{ORDER}"')
-            yield relation
+            relation, twice = _READERS[_format(paths)](connection, paths, wanted)
+            yield OpenFiles(tuple(paths), relation, connection, frozenset(twice))
         except duckdb.Error as error:
             raise DataError(_explained(str(error), paths)) from error
         except RuntimeError as error:
@@ -179,11 +148,11 @@ def _glob(pattern: str) -> list[str]:
 
 def _format(paths: Sequence[Path]) -> str:
     """The one format of the files, by their names."""
-    endings = {_ending(file) for file in paths}
-    formats = {name for name, known in _FORMATS.items() for ending in endings if ending in known}
-    unknown = sorted(endings.difference(*_FORMATS.values()))
+    endings = {ending(file) for file in paths}
+    formats = {name for name, known in FORMATS.items() for one in endings if one in known}
+    unknown = sorted(endings.difference(*FORMATS.values()))
     if unknown:
-        odd = next(file for file in paths if _ending(file) == unknown[0])
+        odd = next(file for file in paths if ending(file) == unknown[0])
         readable = "CSV, Parquet, Arrow/Feather or .xlsx"
         advice = _EXPORT if unknown[0] in ("xls", "xlsb", "ods", "numbers") else f"{readable} can"
         raise DataError(f"{odd} cannot be read; {advice}")
@@ -192,7 +161,7 @@ def _format(paths: Sequence[Path]) -> str:
     return formats.pop()
 
 
-def _ending(path: Path) -> str:
+def ending(path: Path) -> str:
     """The ending that tells the format, without .gz."""
     name = path.name.lower().removesuffix(".gz")
     return name.rpartition(".")[2] if "." in name else ""
@@ -211,11 +180,10 @@ class _Dialect:
     skip: int
     columns: tuple[str, ...]
     zipped: bool
+    twice: frozenset[str]
 
 
-def _read_csv(
-    connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], wanted: Sequence[str]
-) -> duckdb.DuckDBPyRelation:
+def _read_csv(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], wanted: Sequence[str]) -> _Rows:
     """Text files with the same columns; separator, order and titles may differ from file to file."""
     groups: dict[_Dialect, list[Path]] = {}
     for file in paths:
@@ -232,26 +200,7 @@ def _read_csv(
     whole = relations[0]
     for relation in relations[1:]:
         whole = whole.union(relation)
-    return whole
-
-
-def quoted(name: str) -> str:
-    """A column name in SQL."""
-    return '"' + name.replace('"', '""') + '"'
-
-
-def sql_literal(value: object) -> str:
-    """A value in DuckDB's SQL, to be cast."""
-    return "NULL" if value is None else "'" + str(value).replace("'", "''") + "'"
-
-
-def beside(relation: Any, columns: dict[str, list[Any]], kinds: dict[str, str]) -> Any:
-    """A small table on the user's own connection, which only a relation made from theirs is sure to use."""
-    parts = []
-    for name, values in columns.items():
-        literals = ", ".join(sql_literal(value) for value in values)
-        parts.append(f"unnest([{literals}]::{kinds[name]}[]) AS {quoted(name)}")
-    return relation.limit(0).aggregate("count(*) AS one").project(", ".join(parts))
+    return whole, {name for dialect in groups for name in dialect.twice}
 
 
 def _read_alike(
@@ -278,12 +227,12 @@ def _dialect(file: Path, wanted: Sequence[str]) -> _Dialect:
     lines, zipped = _head(file)
     if not wanted:
         separator, skip, fields = _likely_header(lines)
-        return _Dialect(separator, skip, _unique(file, fields, wanted), zipped)
+        return _Dialect(separator, skip, _unique(file, fields, wanted), zipped, _repeated(fields))
     for separator in _SEPARATORS:
         for skip, line in enumerate(lines):
             fields = [field.strip() for field in next(csv.reader([line], delimiter=separator), [])]
             if set(wanted) <= set(fields):
-                return _Dialect(separator, skip, _unique(file, fields, wanted), zipped)
+                return _Dialect(separator, skip, _unique(file, fields, wanted), zipped, _repeated(fields))
     header = next((line for line in lines if line.strip()), "")
     guess = max(_SEPARATORS, key=header.count)
     columns = ", ".join(repr(field.strip()) for field in next(csv.reader([header], delimiter=guess), []))
@@ -348,22 +297,25 @@ def _unique(file: Path, fields: Sequence[str], wanted: Sequence[str]) -> tuple[s
     return tuple(columns)
 
 
+def _repeated(fields: Sequence[str]) -> frozenset[str]:
+    """Names that several columns have."""
+    return frozenset(field for field in fields if field and fields.count(field) > 1)
+
+
 def _read_parquet(
     connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], wanted: Sequence[str]
-) -> duckdb.DuckDBPyRelation:
+) -> _Rows:
     """Parquet files with the same columns."""
     del wanted  # the tally says which is not there
     try:
-        return connection.read_parquet([_escaped(file) for file in paths])
+        return connection.read_parquet([_escaped(file) for file in paths]), ()
     except RuntimeError as error:
         if "conversion error" not in str(error):
             raise
         raise DataError(f"{paths[0]} has a column whose name is not text; write it again") from None
 
 
-def _read_arrow(
-    connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], wanted: Sequence[str]
-) -> duckdb.DuckDBPyRelation:
+def _read_arrow(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], wanted: Sequence[str]) -> _Rows:
     """Arrow and Feather files, streamed."""
     del wanted
     import pyarrow
@@ -373,27 +325,27 @@ def _read_arrow(
         rows = pyarrow.dataset.dataset(list(map(str, paths)), format="feather")
         for batch in rows.to_batches():
             batch.validate(full=True)  # DuckDB trusts what it is given: a damaged file would end the process
-        return connection.from_arrow(rows)
+        return connection.from_arrow(rows), ()
     except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, OSError):
         raise DataError(
             f"{paths[0]} is not an Arrow file (Feather version 2); write it again as such"
         ) from None
 
 
-def _read_excel(
-    connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], wanted: Sequence[str]
-) -> duckdb.DuckDBPyRelation:
+def _read_excel(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], wanted: Sequence[str]) -> _Rows:
     """The first sheets of workbooks, every column as text."""
     import pyarrow
 
-    tables = [pyarrow.table(_sheet_columns(file, wanted)) for file in paths]
+    sheets = [_sheet_columns(file, wanted) for file in paths]
+    tables = [pyarrow.table(columns) for columns, _ in sheets]
     try:
-        return connection.from_arrow(pyarrow.concat_tables(tables))
+        whole = connection.from_arrow(pyarrow.concat_tables(tables))
+        return whole, {name for _, twice in sheets for name in twice}
     except pyarrow.ArrowInvalid:
         raise DataError("the workbooks differ in columns; give files with the same") from None
 
 
-def _sheet_columns(file: Path, wanted: Sequence[str]) -> dict[str, Any]:
+def _sheet_columns(file: Path, wanted: Sequence[str]) -> tuple[dict[str, Any], frozenset[str]]:
     """The columns of a workbook's first sheet under the first row with all the wanted names."""
     import pyarrow
 
@@ -405,10 +357,8 @@ def _sheet_columns(file: Path, wanted: Sequence[str]) -> dict[str, Any]:
         if set(wanted) <= set(fields):
             names = _unique(file, fields, wanted)
             columns = list(zip(*rows, strict=True)) or [()] * len(names)
-            return {
-                name: pyarrow.array(column, pyarrow.string())
-                for name, column in zip(names, columns, strict=True)
-            }
+            texts = (pyarrow.array(column, pyarrow.string()) for column in columns)
+            return dict(zip(names, texts, strict=True)), _repeated(fields)
     missing = " and ".join(repr(name) for name in wanted if name not in first) or repr(wanted[0])
     raise DataError(
         f"the first sheet of {file} has no column {missing}; its first row has {', '.join(map(repr, first))}"
@@ -422,9 +372,9 @@ def _sheet_rows(file: Path) -> Iterator[tuple[str | None, ...]]:
     except ImportError:
         raise DataError(f"{file} needs openpyxl (pip install 'binreps[excel]'); or {_EXPORT}") from None
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", module="openpyxl")  # about styles, which are not read
-            book = openpyxl.load_workbook(file, read_only=True, data_only=True)
+        # it warns about styles, which are not read; a filter that stays is safe where other threads read too
+        warnings.filterwarnings("ignore", module="openpyxl")
+        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
     except Exception as error:
         raise DataError(_no_workbook(file, error)) from None
     try:
@@ -464,94 +414,3 @@ def _explained(error: str, paths: Sequence[Path]) -> str:
         return f"{file} needs more memory; give a larger memory=, or free some on this machine"
     reason = " ".join(error.split("\n\n")[0].split())
     return f"{where} gave DuckDB a problem: {reason}"
-
-
-def write_file(relation: duckdb.DuckDBPyRelation, target: PathLike) -> None:
-    """Write a relation as CSV, gzipped CSV or Parquet, by the ending of the name; whole or not at all."""
-    zipped = str(target).lower().endswith(".gz")
-    with replacing(target) as part:
-        if _ending(Path(target)) in _FORMATS["parquet"]:
-            relation.write_parquet(str(part))
-        else:
-            separator = "\t" if _ending(Path(target)) in ("tsv", "tab") else ","
-            _spreadsheet_safe(relation).write_csv(
-                str(part), sep=separator, header=True, compression="gzip" if zipped else "none"
-            )
-
-
-def write_table(table: Table, target: PathLike) -> None:
-    """Write a small table of ours as CSV, gzipped CSV or Parquet, whole or not at all."""
-    import duckdb
-    import pyarrow
-
-    columns = {name: pyarrow.array(list(values), from_pandas=True) for name, values in table.columns.items()}
-    with duckdb.connect() as connection:
-        write_file(connection.from_arrow(pyarrow.table(columns)), target)
-
-
-def _spreadsheet_safe(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
-    """Text that a spreadsheet would take for a formula gets an apostrophe before it; numbers stay."""
-    parts = []
-    for name, kind in zip(relation.columns, relation.types, strict=True):
-        column = value = quoted(name)
-        if str(kind) == "VARCHAR":
-            formula = f"regexp_matches({column}, '{_FORMULA}') AND NOT regexp_matches({column}, '{_SIGNED}')"
-            value = f"CASE WHEN {formula} THEN chr(39) || {column} ELSE {column} END"
-        parts.append(f"{value} AS {quoted(safe_text(name))}")
-    return relation.project(", ".join(parts))
-
-
-def safe_text(text: str) -> str:
-    """A text that no spreadsheet takes for a formula.
-
-    Examples
-    --------
-    >>> [safe_text(text) for text in ("=1+1", "-1", "+", "P-7", "@x")]
-    ["'=1+1", '-1', '+', 'P-7', "'@x"]
-    """
-    return f"'{text}" if re.match(_FORMULA, text) and not re.match(_SIGNED, text) else text
-
-
-def check_target(target: PathLike, sources: Iterable[Path] = ()) -> None:
-    """Refuse a file that cannot be written, or that is read."""
-    path = Path(target)
-    zipped = path.suffix.lower() == ".gz"
-    if _ending(path) not in (_FORMATS["csv"] if zipped else _FORMATS["csv"] + _FORMATS["parquet"]):
-        raise OptionError(
-            f"{path} cannot be written; name a file that ends in .csv, .csv.gz, .tsv or .parquet"
-        )
-    if path.is_dir():
-        raise OptionError(f"{path} is a folder; name a file in it")
-    if not path.absolute().parent.is_dir():
-        raise OptionError(f"{path} cannot be written, as there is no folder {path.parent}")
-    if path.exists() and any(path.samefile(source) for source in sources):
-        raise OptionError(f"{path} is read and cannot be written too; name another file")
-
-
-@contextmanager
-def replacing(target: PathLike) -> Iterator[Path]:
-    """A new file beside the target that takes its place at the end, or vanishes if something goes wrong."""
-    path = Path(target)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        yield part
-        if path.exists():
-            shutil.copymode(path, part)
-        with part.open("rb+") as handle:
-            os.fsync(handle.fileno())
-        part.replace(path)
-    except BaseException:
-        with suppress(OSError):
-            part.unlink()
-        raise
-    _sync_folder(path.absolute().parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name durable, where the system can."""
-    with suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Unpack
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, OptionError
+from binreps.notes import Note
+from binreps.tables.roles import Roles, check_columns
 from binreps.tables.tally import (
     BAD,
     CLASH,
@@ -22,67 +24,34 @@ from binreps.tables.tally import (
     LOST,
     ROWS,
     WEIGHT,
-    Columns,
     Frame,
     N,
-    Roles,
     S,
     cells_of,
     collected,
+    dropped_note,
     explain,
     individuals,
     listed,
-    open_frame,
-    prepare,
+    lost_notes,
+    missing_results,
     row_counts,
-    warn,
-    warn_of_lost_rows,
-    warn_of_rater,
+    rows_of,
 )
 
 _EXPLAINED = 50  # groups whose first wrong values are looked up
 
 
-def count_tables(frame: Any, *, by: str | Sequence[str], **columns: Unpack[Columns]) -> dict[Any, CountTable]:
-    """Count every group of a table on its own: what `fit_populations` and `fit_many` take.
-
-    Parameters
-    ----------
-    frame : dataframe
-        Any that `count_table` reads; of a lazy one only the cells of each group are collected.
-    by : str or list of str
-        Column, or columns together, that say to which group a row belongs. Rows where one is missing are
-        dropped, with a warning that says how many. The same individual in two groups is two individuals.
-    **columns
-        Which column plays which part, as in `count_table`.
-
-    Returns
-    -------
-    dict
-        The counts of each group, sorted by group; with several columns a group is a tuple.
-
-    Examples
-    --------
-    >>> import pyarrow
-    >>> tests = pyarrow.table({"site": ["b", "a", "a"], "tests": [3, 3, 2], "hits": [3, 0, 1]})
-    >>> for site, counts in count_tables(tests, by="site", n="tests", s="hits").items():
-    ...     print(site, counts)
-    a CountTable: 2 individuals, 5 replicates, 2 cells
-    b CountTable: 1 individuals, 3 replicates, 1 cells
-    """
-    roles = Roles.of(**columns)
-    names = group_names(open_frame(frame), by, roles)
-    warn_of_rater(roles)
-    table, roles = prepare(frame, roles)
+def counted_groups(table: Frame, roles: Roles, names: list[str]) -> tuple[dict[Any, CountTable], Groups]:
+    """The count table of every group of a prepared frame; a group that cannot be read is an error."""
     groups = grouped_counts(table, roles, names)
     keys = groups.keys.rows()
     for key, reason in zip(keys, groups.reasons, strict=True):
         if reason is not None:
             where = ", ".join(f"{name} = {listed([value])}" for name, value in zip(names, key, strict=True))
             raise DataError(f"{reason} (where {where})")
-    return {
-        key[0] if len(names) == 1 else key: counts for key, counts in zip(keys, groups.tables, strict=True)
-    }
+    found = zip(keys, groups.tables, strict=True)
+    return {key[0] if len(names) == 1 else key: counts for key, counts in found}, groups
 
 
 def group_names(original: Frame, by: str | Sequence[str], roles: Roles) -> list[str]:
@@ -94,9 +63,7 @@ def group_names(original: Frame, by: str | Sequence[str], roles: Roles) -> list[
     if twice:
         raise OptionError(f"column {twice[0]!r} is named for two different parts")
     have = original.collect_schema().names()
-    for name in names:
-        if name not in have:
-            raise DataError(f"there is no column {name!r}; the columns are {listed(have)}")
+    check_columns(names, have, listed(have))
     return names
 
 
@@ -115,43 +82,58 @@ class Groups:
     keys: Any  # an eager nw.DataFrame
     tables: list[CountTable]  # of a group that cannot be read: all that could
     reasons: list[str | None]
+    repeated: bool  # whether an individual has several rows of counts
+    rows: int
+    missing: int
+    notes: tuple[Note, ...]
 
 
 def grouped_counts(frame: Frame, roles: Roles, by: list[str]) -> Groups:
     """The count table of every group, in one pass over a prepared frame."""
-    cells = _with_group(frame, collected(_grouped_cells(frame, roles, by)), by)
+    cells, notes = _with_group(frame, collected(_grouped_cells(frame, roles, by)), by)
     lists = {
         name: [int(value) for value in cells[name].to_list()] for name in cells.columns if name not in by
     }
-    if any(lists.get(LOST, ())):
-        warn_of_lost_rows(frame, roles)
-    places: dict[tuple[Any, ...], list[int]] = {}
-    for i, key in enumerate(zip(*(cells[name].to_list() for name in by), strict=True)):
-        places.setdefault(key, []).append(i)
-    with suppress(TypeError):  # values of several types have no order
-        places = dict(sorted(places.items()))
+    places = _places(cells, by)
     tables, reasons, explained = [], [], 0
-    for key, rows in places.items():
-        own = {name: [values[i] for i in rows] for name, values in lists.items()}
+    for key, own_rows in places.items():
+        own = {name: [values[i] for i in own_rows] for name, values in lists.items()}
         reason = _unreadable(own, roles)
         if reason is not None and any(own[BAD]) and explained < _EXPLAINED:
             group = (nw.col(name) == value for name, value in zip(by, key, strict=True))
             reason, explained = str(explain(frame.filter(*group), roles)), explained + 1
         tables.append(_count_table(own))
         reasons.append(reason)
-    keys = cells.select(*by)[[rows[0] for rows in places.values()]]
-    return Groups(nw.maybe_reset_index(keys), tables, reasons)
+    keys = nw.maybe_reset_index(cells.select(*by)[[own_rows[0] for own_rows in places.values()]])
+    rows = rows_of(lists)
+    return Groups(
+        keys,
+        tables,
+        reasons,
+        not roles.long and sum(lists.get(ROWS, ())) > sum(lists[WEIGHT]),
+        rows,
+        missing_results(roles, rows, sum(table.replicates for table in tables)),
+        (*roles.notes, *notes, *lost_notes(lists, roles)),
+    )
 
 
-def _with_group(frame: Frame, cells: Any, by: list[str]) -> Any:
-    """The cells that belong to a group; a warning says how many rows do not."""
+def _places(cells: Any, by: list[str]) -> dict[tuple[Any, ...], list[int]]:
+    """The rows of each group among the cells, groups in their order where they have one."""
+    places: dict[tuple[Any, ...], list[int]] = {}
+    for i, key in enumerate(zip(*(cells[name].to_list() for name in by), strict=True)):
+        places.setdefault(key, []).append(i)
+    with suppress(TypeError):  # values of several types have no order
+        places = dict(sorted(places.items()))
+    return places
+
+
+def _with_group(frame: Frame, cells: Any, by: list[str]) -> tuple[Any, tuple[Note, ...]]:
+    """The cells that belong to a group, and how many rows do not."""
     without = _without_group(cells, by)
     if not len(cells.filter(without)):
-        return cells
+        return cells, ()
     rows = collected(frame.filter(_without_group(frame, by)).select(nw.len().alias(ROWS)))[ROWS].to_list()[0]
-    where = " and ".join(repr(name) for name in by)
-    warn(f"{rows:,} row{'s' * (rows != 1)} without a group in column {where} dropped")
-    return cells.filter(~without)
+    return cells.filter(~without), (dropped_note("group", rows, by),)
 
 
 def _grouped_cells(frame: Frame, roles: Roles, by: list[str]) -> Frame:

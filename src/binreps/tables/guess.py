@@ -14,30 +14,22 @@ from typing import Any, Literal, cast
 
 from binreps.counts import is_null
 from binreps.errors import DataError
-from binreps.tables.tally import MISSING, NEGATIVE, POSITIVE, Columns, listed, plain_text
+from binreps.notes import Note
+from binreps.tables.roles import (
+    KINDS,
+    MISSING,
+    NEGATIVE,
+    PARTS,
+    POSITIVE,
+    STATUS_NAMES,
+    Columns,
+    column_names,
+    source_note,
+)
+from binreps.tables.tally import listed, plain_text
 
 Kind = Literal["long", "wide", "counted", "cells"]
 Sample = Mapping[str, Sequence[Any]]
-
-KINDS: Mapping[Kind, str] = {
-    "long": "one row per replicate",
-    "wide": "one row per individual, one column per replicate",
-    "counted": "one row per individual, with counts",
-    "cells": "one row per (n, s), with its number of individuals",
-}
-"""The kinds of tables, in words."""
-
-_NAMES: Mapping[str, str] = {
-    "n": "n ni n_i n_tests tests n_replicates replicates trials n_trials total measurements",
-    "s": "s si s_i positives n_positives n_positive n_pos npos hits successes detections positive k",
-    "weight": "weight w count counts freq frequency individuals n_individuals patients subjects",
-    "individual": "individual id patient patient_id subject subject_id sample sample_id item item_id person "
-    "person_id case case_id participant participant_id specimen image claim task well unit name",
-    "result": "result results test outcome reading answer response call detected judgement judgment vote x",
-    "rater": "rater rater_id reader reader_id worker worker_id annotator judge radiologist observer dentist",
-    "status": "truth true_status status known gold gold_standard reference disease diseased infected t y",
-}
-_WORDS = {part: set(names.split()) for part, names in _NAMES.items()}
 
 
 @dataclass(frozen=True)
@@ -46,7 +38,7 @@ class Guess:
 
     kind: Kind
     columns: Columns
-    notes: tuple[str, ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def __str__(self) -> str:
         parts = (f"{part} {_quoted(names)}" for part, names in self.columns.items())
@@ -82,7 +74,7 @@ def guess_columns(sample: Sample, given: Columns | None = None, left_out: Iterab
     one row per (n, s), with its number of individuals: n 'n', s 's', weight 'count'
     """
     columns = cast(Columns, {part: name for part, name in (given or {}).items() if name is not None})
-    taken = {*left_out, *_column_names(columns)}
+    taken = {*left_out, *column_names(columns)}
     free = {name: values for name, values in sample.items() if name not in taken}
     notes = _status_notes(free)
     free = {name: values for name, values in free.items() if not _named(name, "status")}
@@ -127,20 +119,19 @@ def _nearly(free: Sample) -> str:
     return f"; column {name!r} also holds {listed(others)}" if others else f"; column {name!r} is empty"
 
 
-def _long(free: Sample, columns: Columns) -> tuple[Columns, list[str]]:
-    """The result and whose it is; a rater is mentioned, as the model does not use it."""
+def _long(free: Sample, columns: Columns) -> tuple[Columns, list[Note]]:
+    """The result and whose it is; a source is mentioned, as the model does not use it."""
     results = _results(free, columns)
     result = columns.get("result") or _one(results, "result", "results")
     rest = {name: values for name, values in free.items() if name != result}
     individual = columns.get("individual") or _individual(rest)
     if individual is None:
         raise DataError("say which column is the individual; none is left besides the results")
-    raters = [name for name in rest if _named(name, "rater") and name != individual]
-    notes = [f"the model gives every rater the same error rates, so column {r!r} is not used" for r in raters]
+    notes = [source_note(name) for name in rest if _named(name, "source") and name != individual]
     return cast(Columns, {**columns, "individual": individual, "result": result}), notes
 
 
-def _wide(free: Sample, columns: Columns) -> tuple[Columns, list[str]]:
+def _wide(free: Sample, columns: Columns) -> tuple[Columns, list[Note]]:
     """The columns of results, and the individual if one column tells every row apart."""
     results = _results(free, columns)
     replicates = columns.get("replicates") or _numbered(results) or results
@@ -149,7 +140,7 @@ def _wide(free: Sample, columns: Columns) -> tuple[Columns, list[str]]:
     said = (
         f"not taken for replicates, though they read as results: {listed(others)}; name every replicate if "
     )
-    notes = [f"{said}they are"] if others else []
+    notes = [Note("results-not-replicates", f"{said}they are")] if others else []
     return cast(Columns, {**_own_id(rest, columns), **columns, "replicates": list(replicates)}), notes
 
 
@@ -163,7 +154,7 @@ def _numbered(results: Sequence[str]) -> list[str]:
     return several[0] if len(several) == 1 else []
 
 
-def _counted(free: Sample, columns: Columns) -> tuple[Columns, list[str]]:
+def _counted(free: Sample, columns: Columns) -> tuple[Columns, list[Note]]:
     """The columns n, s and weight by their names."""
     found = dict(columns)
     for part in ("n", "s"):
@@ -177,7 +168,8 @@ def _counted(free: Sample, columns: Columns) -> tuple[Columns, list[str]]:
     if "weight" in found:
         return cast(Columns, found), []
     why = "there is an individual in each row" if own else "there are several of the kind"
-    notes = [f"not used as a number of individuals, as {why}: {listed(weights)}"] if weights else []
+    said = f"not used as a number of individuals, as {why}: {listed(weights)}"
+    notes = [Note("weight-not-used", said)] if weights else []
     return cast(Columns, {**own, **found}), notes
 
 
@@ -202,14 +194,14 @@ def _results(free: Sample, columns: Columns) -> list[str]:
     for name, values in free.items():
         texts = {_text(value) for value in values} - {""}
         fits = texts <= known if not words or len(words) == 2 else len(texts - words) <= 1 and texts & words
-        if texts and fits and not _named(name, "individual") and not _named(name, "rater"):
+        if texts and fits and not _named(name, "individual") and not _named(name, "source"):
             results.append(name)
     return results
 
 
 def _individual(free: Sample) -> str | None:
     """The column that says whose result it is: by its name, or the only one left."""
-    rest = [name for name in free if not _named(name, "rater")]
+    rest = [name for name in free if not _named(name, "source")]
     named = [name for name in rest if _named(name, "individual")]
     choice = named or rest
     if len(choice) > 1:
@@ -244,11 +236,12 @@ def _one(candidates: Sequence[str], part: str, what: str) -> str:
     raise DataError(f"say which column holds {part}; the candidates are {listed(list(candidates))}")
 
 
-def _status_notes(free: Sample) -> list[str]:
+def _status_notes(free: Sample) -> list[Note]:
     """What is said of columns that look like a status."""
     advice = "name it as known if it should inform the fit, or as truth if it should judge it"
     names = [name for name in free if _named(name, "status")]
-    return [f"column {name!r} looks like a status and is not used; {advice}" for name in names]
+    said = (f"column {name!r} looks like a status and is not used; {advice}" for name in names)
+    return [Note("status-not-used", sentence) for sentence in said]
 
 
 def _whole(free: Sample) -> list[str]:
@@ -265,7 +258,8 @@ def _number(value: object) -> float:
 
 def _named(name: str, part: str) -> bool:
     """Whether a column's name is one of those usual for a part."""
-    return re.sub(r"[^a-z0-9]+", "_", name.casefold()).strip("_") in _WORDS[part]
+    usual = STATUS_NAMES if part == "status" else PARTS[part].names
+    return re.sub(r"[^a-z0-9]+", "_", name.casefold()).strip("_") in usual
 
 
 def _text(value: object) -> str:
@@ -279,12 +273,6 @@ def _text(value: object) -> str:
 def _label(value: object) -> str:
     """A label of the user's, as it is compared."""
     return "" if value is None else str(value).strip().lower()
-
-
-def _column_names(columns: Columns) -> set[str]:
-    """The columns that have a part already, alone or in lists."""
-    values = [value for part, value in columns.items() if part not in ("positive", "negative")]
-    return {name for value in values for name in ([value] if isinstance(value, str) else cast(Any, value))}
 
 
 def _quoted(names: Any) -> str:

@@ -1,50 +1,47 @@
-"""Scores and decisions joined back to the user's own table, in the engine it lives in.
+"""Scores, decisions and ranks joined back to the user's own table, in the engine it lives in.
 
-The distinct (n, s) come out of the engine, a table of their scores goes back in, and a join does the rest:
-a lazy table stays lazy, and no row passes through Python.
+The distinct (n, s) come out of the engine, a table of their answers goes back in, and a join does the rest:
+a lazy table stays lazy, and no row passes through Python. What answers is known only by its `parts`, its
+`counts` and its `answers`: a fit, or a ranking.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Unpack
+from typing import Any, Literal, Protocol, Unpack
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from numpy.typing import ArrayLike
 
-from binreps.counts import CountTable, is_null
-from binreps.decide.loss import Loss, decision_words
-from binreps.decide.stopping import next_replicates
+from binreps.counts import CountTable
 from binreps.errors import DataError, OptionError
-from binreps.fits.base import Fit
-from binreps.fits.populations import PopulationsFit
+from binreps.notes import Note, warn_of
 from binreps.options import check_level
-from binreps.tables.files import PathLike, beside, check_target, find_files, open_files, quoted, write_file
-from binreps.tables.groups import group_names
+from binreps.table import Table
+from binreps.tables.files import PathLike
+from binreps.tables.opened import OpenTable, Reading, native, open_table, read
+from binreps.tables.roles import Columns, Roles
+from binreps.tables.sql import beside, quoted
 from binreps.tables.tally import (
     ORDER,
     TEXT,
-    Columns,
     Frame,
     N,
-    Roles,
     S,
-    Tally,
-    collected,
     individuals,
     open_frame,
     prepare,
     row_counts,
-    tally,
-    warn,
     without_individual,
 )
+from binreps.tables.write import check_target, write_file
 
 ADDED = ("n", "s", "score", "lower", "upper", "decision")
-"""The columns that `attach` adds, in this order."""
+"""The columns that a fit and a loss add, in this order."""
 
 _SQL = {nw.Int64: "BIGINT", nw.Float64: "DOUBLE", nw.String: "VARCHAR"}
 _KEY, _POPULATION = "__binreps_key", "__binreps_population"
@@ -56,11 +53,33 @@ _TYPES: dict[str, Any] = {
 }  # the others are Float64
 
 
+class Answering(Protocol):
+    """What has an answer for every (n, s): a fit, or a ranking of individuals."""
+
+    @property
+    def counts(self) -> Any:
+        """The individuals it was made from; a mapping where they are several populations."""
+
+    @property
+    def parts(self) -> Mapping[Any, Any]:
+        """What answers for each population; None names the only one."""
+
+    def answers(self, n: ArrayLike, s: ArrayLike, *, new: bool, level: float) -> Mapping[str, Sequence[Any]]:
+        """The columns to add, for each (n, s)."""
+
+
+class Deciding(Protocol):
+    """What turns scores into decisions: a loss."""
+
+    def words(self, scores: Any) -> Any:
+        """The answer to each score, in words."""
+
+
 def attach(
-    frame: Any,
-    fit: Fit | PopulationsFit,
+    table: Any,
+    fit: Any,
+    loss: Deciding | None = None,
     *,
-    loss: Loss,
     population: str | None = None,
     per: Literal["individual", "replicate"] = "individual",
     new: bool = False,
@@ -68,7 +87,7 @@ def attach(
     prefix: str = "",
     **columns: Unpack[Columns],
 ) -> Any:
-    """Add n, s, score, its interval and the decision to a table, and give the same kind of table back.
+    """Add n, s, the score and its interval to a table, with a loss the decision; the same kind comes back.
 
     A wide or counted table keeps its rows and columns, and gains columns. A long table gives one row per
     individual, or, with `per="replicate"`, keeps its rows and columns and gains the individual's. pandas,
@@ -77,10 +96,13 @@ def attach(
 
     Parameters
     ----------
-    frame : dataframe
-        Any that `count_table` reads.
-    fit : any fit
-    loss : Loss
+    table : dataframe or Table
+        Any dataframe that `count_table` reads; `score_file` takes files.
+    fit : any fit, or NextReplicates
+        What `next_replicates` returned adds worth, the highest price of a replicate at which measuring again
+        pays; rank, 1 for those to measure first, null where it does not pay; and measure, "yes", "no", or
+        "5 of 18" where the budget ends among equals.
+    loss : Loss, optional
         What errors cost: it turns scores into decisions.
     population : str, optional
         Column, of text or whole numbers, that says which population a row belongs to: for a fit of several
@@ -99,197 +121,161 @@ def attach(
 
     Returns
     -------
-    dataframe
-        Of the type of `frame`. The decision is "negative", "inconclusive" or "positive"; it is null where
+    dataframe or Table
+        Of the type of `table`. The decision is "negative", "inconclusive" or "positive"; it is null where
         the score is, and all that is added is null where a row has no individual.
 
     Examples
     --------
-    >>> import pyarrow
-    >>> from binreps.decide.loss import Loss
-    >>> from binreps.fits.point.simple import fit_average
-    >>> from binreps.tables.tally import count_table
-    >>> tests = pyarrow.table({"patient": ["ann", "bob", "ann"], "test": ["pos", "neg", "pos"]})
-    >>> fit = fit_average(count_table(tests, individual="patient", result="test"))
-    >>> answers = attach(tests, fit, loss=Loss(), individual="patient", result="test")
-    >>> answers.select(["patient", "n", "s", "score", "decision"]).to_pylist()[0]
-    {'patient': 'ann', 'n': 2, 's': 2, 'score': 1.0, 'decision': 'positive'}
+    >>> import binreps as br
+    >>> tests = br.Table({"patient": ["ann", "bob", "ann"], "test": ["pos", "neg", "pos"]})
+    >>> fit = br.fit_average(br.count_table(tests, individual="patient", result="test"))
+    >>> print(attach(tests, fit, br.Loss(), individual="patient", result="test"))
+    patient  n  s  score  lower  upper  decision
+    ann      2  2  1.000      –      –  positive
+    bob      1  0  0.000      –      –  negative
     """
-    more = _Answers(fit, loss, new, level)
-    return _attach(frame, more, population=population, per=per, prefix=prefix, roles=Roles.of(**columns))
+    adding = Adding([fit], loss, per=per, new=new, level=level, prefix=prefix)
+    adding.check(Roles.of(**columns), population)
+    reading = read(OpenTable(native(table)), columns, population, numbered=True)
+    answers, notes = joined(reading, adding)
+    warn_of([*_news(reading), *notes])
+    return _table_of(answers) if isinstance(table, Table) else answers
 
 
-def attach_next(
-    frame: Any,
-    fit: Fit,
-    *,
-    loss: Loss,
-    cost_per_replicate: float,
-    budget: int = 200,
-    new: bool = False,
-    level: float = 0.9,
-    prefix: str = "",
-    **columns: Unpack[Columns],
-) -> Any:
-    """`attach`, and whether to measure each individual again: `next_replicates` for the user's own table.
+def _news(reading: Reading) -> list[Note]:
+    """What was not said when the fit was made from the same columns."""
+    return [note for note in reading.notes if note not in reading.roles.notes]
 
-    Parameters
-    ----------
-    frame, fit, loss, new, level, prefix, **columns
-        As in `attach`.
-    cost_per_replicate, budget
-        As in `next_replicates`, which says how individuals are ranked, and that the rule is myopic.
 
-    Returns
-    -------
-    dataframe
-        Of the type of `frame`, with the columns of `attach` and: worth, the highest price of a replicate at
-        which measuring again pays; rank, 1 for those to measure first, null where it does not pay; measure,
-        "yes", "no", or "5 of 18" where the budget ends among equals.
-
-    Examples
-    --------
-    >>> import pyarrow
-    >>> from binreps.fits.bayes import fit_bayes
-    >>> tests = pyarrow.table({"patient": ["ann", "bob", "eve"], "n": [4, 4, 4], "s": [0, 2, 4]})
-    >>> fit = fit_bayes(CountTable([4] * 5, range(5), [50, 18, 6, 9, 17]))
-    >>> answers = attach_next(tests, fit, loss=Loss(), cost_per_replicate=0.01, n="n", s="s")
-    >>> answers.select(["patient", "decision", "rank", "measure"]).to_pylist()[1]
-    {'patient': 'bob', 'decision': 'inconclusive', 'rank': 1, 'measure': 'yes'}
-    """
-    more = _Again(fit, loss, new, level, cost_per_replicate, budget)
-    return _attach(frame, more, population=None, per="individual", prefix=prefix, roles=Roles.of(**columns))
+def _table_of(answers: Any) -> Table:
+    """An Arrow table as one of ours."""
+    return Table({name: answers.column(name).to_pylist() for name in answers.column_names})
 
 
 @dataclass(frozen=True)
-class _Answers:
-    """What `attach` adds: the columns, and their values for every (n, s)."""
+class Adding:
+    """What to add to a table, and how: the options of `attach`."""
 
-    fit: Any
-    loss: Loss
-    new: bool
-    level: float
+    answering: Sequence[Any] = ()  # nothing: n and s alone
+    loss: Deciding | None = None
+    per: str = "individual"
+    new: bool = False
+    level: float = 0.9
+    prefix: str = ""
 
-    names: ClassVar[tuple[str, ...]] = ADDED
+    def check(self, roles: Roles, population: str | None) -> None:
+        """Refuse what does not go together, before any row is read."""
+        if self.per not in ("individual", "replicate") or (self.per == "replicate" and not roles.long):
+            choice = "'individual', or 'replicate' for a long table"
+            raise OptionError(f"per must be {choice}, got {self.per!r}")
+        check_level(self.level)
+        for each in self.answering:
+            several = None not in each.parts
+            if several != (population is not None):
+                rule = "population, the column that says which, goes with a fit of several populations"
+                fitted = "several" if several else "one"
+                raise OptionError(f"{rule}; got population={population!r} and a fit of {fitted}")
 
-    def values(self, counted: Tally) -> dict[str, list[Any]]:
+    def values(self, pairs: Sequence[tuple[int, int]]) -> dict[str, list[Any]]:
         """The columns for every (n, s), with None for null, and for every population if there are several."""
-        how: dict[str, Any] = {"new": self.new, "level": self.level}
-        if not isinstance(self.fit, PopulationsFit):
-            return _score_pairs(counted.pairs, self.fit, self.loss, **how)
-        columns: dict[str, list[Any]] = {_POPULATION: []}
-        for name, one in _by_text(self.fit).items():
-            for what, values in _score_pairs(counted.pairs, one, self.loss, **how).items():
+        n, s = np.array(pairs, np.int64).reshape(-1, 2).T
+        if not self.answering:
+            return {"n": n.tolist(), "s": s.tolist()}
+        columns: dict[str, list[Any]] = {}
+        for name in map(str, self.answering[0].parts):
+            own: dict[str, Any] = {"n": n.tolist(), "s": s.tolist()}
+            for each in self.answering:
+                own |= self._answers(_by_text(each)[name], n, s)
+            for what, values in own.items():
                 columns.setdefault(what, []).extend(values)
-            columns[_POPULATION] += [name] * len(counted.pairs)
+            columns.setdefault(_POPULATION, []).extend([name] * len(pairs))
+        if None in self.answering[0].parts:
+            del columns[_POPULATION]
+        return columns
+
+    def _answers(self, one: Any, n: Any, s: Any) -> dict[str, list[Any]]:
+        """What one population's fit or ranking says, and the decisions that follow from its scores."""
+        found = one.answers(n, s, new=self.new, level=self.level)
+        columns = {
+            name: [_plain(value) for value in np.asarray(values).tolist()] for name, values in found.items()
+        }
+        if self.loss is not None and "score" in found:
+            columns["decision"] = self.loss.words(found["score"])
+        elif self.loss is not None and len(self.answering) == 1:
+            raise OptionError(f"a loss decides about scores, which a {type(one).__name__} does not have")
         return columns
 
 
-@dataclass(frozen=True)
-class _Again(_Answers):
-    """What `attach_next` adds."""
-
-    cost: float
-    budget: int
-
-    names: ClassVar[tuple[str, ...]] = (*ADDED, "worth", "rank", "measure")
-
-    def values(self, counted: Tally) -> dict[str, list[Any]]:
-        """Those of `attach`, and whom to measure again; a known status needs no measurement."""
-        again = next_replicates(
-            counted.counts,
-            self.fit,
-            self.loss,
-            cost_per_replicate=self.cost,
-            budget=self.budget,
-            new=self.new,
-        )
-        rows = {(row["n"], row["s"]): row for row in again.table()}
-        found = [rows.get(pair) for pair in counted.pairs]
-        return {
-            **super().values(counted),
-            "worth": [row and row["worth"] for row in found],
-            "rank": [row and row["rank"] for row in found],
-            "measure": [_measure_words(row) for row in found],
-        }
+def _plain(value: Any) -> Any:
+    """None in place of NaN."""
+    return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def _measure_words(row: dict[str, Any] | None) -> str:
-    """Whether everyone, no one or some of a cell are measured again."""
-    if row is None or row["measure"] == 0:
-        return "no"
-    everyone = row["measure"] == row["individuals"]
-    return "yes" if everyone else f"{row['measure']} of {row['individuals']}"
+def _by_text(answering: Any) -> dict[str, Any]:
+    """What answers for each population, by its name as text."""
+    return {str(name): one for name, one in answering.parts.items()}
 
 
-def _attach(
-    frame: Any, more: _Answers, *, population: str | None, per: str, prefix: str, roles: Roles
-) -> Any:
-    """The user's table with more columns, which follow from n and s."""
-    if per not in ("individual", "replicate") or (per == "replicate" and not roles.long):
-        choice = "'individual', or 'replicate' for a long table"
-        raise OptionError(f"per must be {choice}, got {per!r}")
-    check_level(more.level)
-    original = open_frame(frame)
+def joined(reading: Reading, adding: Adding) -> tuple[Any, tuple[Note, ...]]:
+    """The rows that were read with more columns, as their own engine's table, and what to know of them."""
+    adding.check(reading.roles, reading.population)
+    original, table = _rows(reading)
     eager = isinstance(original, nw.DataFrame)
-    table, roles = prepare(original.with_row_index(ORDER) if eager else original, roles)
-    table, roles = _with_population(table, roles, more.fit, population)
-    counted = tally(table, roles)
-    if not more.new:
-        _warn_of_strangers(counted.counts, more.fit)
-    form = _form(roles, counted, per)
-    added = _added_names(original, roles, form, prefix, more.names)
-    lookup = _lookup(original, more.values(counted), added)
-    joined = _joined(table, roles, lookup, form)
+    table, roles = _with_population(table, reading, adding.answering)
+    form = _form(roles, reading.repeated, adding.per)
+    values = adding.values(reading.pairs)
+    what = [name for name in values if name != _POPULATION]
+    added = _added_names(original, roles, form, adding.prefix, what)
+    result = _with_answers(table, roles, _lookup(original, values, added), form)
     finish = _in_order if eager else _lazily
-    return finish(original, joined, roles, list(added.values()), form).to_native()
+    answers = finish(original, result, roles, list(added.values()), form).to_native()
+    asked = [] if adding.new else adding.answering[:1]
+    return answers, tuple(note for one in asked for note in _strangers(reading.everyone, one))
 
 
-def _with_population(
-    table: Frame, roles: Roles, fit: Fit | PopulationsFit, population: str | None
-) -> tuple[Frame, Roles]:
+def _rows(reading: Reading) -> tuple[Frame, Frame]:
+    """The user's rows, and the same with their order, readable."""
+    original = open_frame(reading.table.frame)
+    table = reading.frame if reading.numbered else prepare(reading.table.numbered(), reading.roles)[0]
+    return (original if isinstance(original, nw.DataFrame) else table), table
+
+
+def _with_population(table: Frame, reading: Reading, answering: Sequence[Any]) -> tuple[Frame, Roles]:
     """The table with its populations as text, all of which the fit has; they are part of who someone is."""
-    if isinstance(fit, PopulationsFit) != (population is not None):
-        rule = "population, the column that says which, goes with a fit of several populations"
-        raise OptionError(f"{rule}; got population={population!r} and a fit by {fit.method}")
-    if population is None:
+    name, roles = reading.population, reading.roles
+    if name is None:
         return table, roles
-    (name,) = group_names(table, population, roles)
-    if not (table.collect_schema()[name].is_integer() or table.collect_schema()[name] in TEXT):
+    kind = table.collect_schema()[name]
+    if not (kind.is_integer() or kind in TEXT):
         raise DataError(f"column {name!r} must hold text or whole numbers, as it names populations")
-    table = table.with_columns(nw.col(name).cast(nw.String).alias(_POPULATION))
-    found = collected(table.select(_POPULATION).unique())[_POPULATION].to_list()
-    strangers = sorted({text for text in found if not is_null(text)} - set(_by_text(fit)))
+    known = set(_by_text(answering[0])) if answering else {str(each) for each in reading.populations}
+    strangers = sorted({str(each) for each in reading.populations} - known)
     if strangers:
         raise DataError(f"column {name!r} has a population {strangers[0]!r} that the fit does not have")
-    if not roles.individual and roles.long is False:
-        return table, roles
-    return table, replace(roles, individual=(name, *roles.individual))
-
-
-def _by_text(fit: Any) -> dict[str, Fit]:
-    """The fit of each population by its name as text."""
-    return {str(name): fit[name] for name in fit}
+    table = table.with_columns(nw.col(name).cast(nw.String).alias(_POPULATION))
+    return table, replace(roles, individual=(name, *roles.individual)) if roles.individual else roles
 
 
 _Form = Literal["rows", "individuals", "rows by individual"]
 
 
-def _form(roles: Roles, counted: Tally, per: str) -> _Form:
+def _form(roles: Roles, repeated: bool, per: str) -> _Form:
     """What a row of the answer is, and how it finds its n and s."""
     if roles.long and per == "individual":
         return "individuals"
-    return "rows by individual" if roles.long or counted.repeated else "rows"
+    return "rows by individual" if roles.long or repeated else "rows"
 
 
-def _warn_of_strangers(counts: CountTable, fit: Fit | PopulationsFit) -> None:
-    """Say so if the table cannot be part of the data of the fit."""
-    everyone = sum(fit.counts.values(), CountTable([], [])) if isinstance(fit, PopulationsFit) else fit.counts
+def _strangers(counts: CountTable, answering: Any) -> tuple[Note, ...]:
+    """A note if the table cannot be part of the data of the fit."""
+    everyone = sum((one.counts for one in answering.parts.values()), CountTable([], []))
     fitted = _weights(everyone)
-    if any(weight > fitted.get(cell, 0) for cell, weight in _weights(counts).items()):
-        advice = "give new=True to predict individuals that are new"
-        message = f"the table holds individuals that the fit has not seen, scored as if it had; {advice}"
-        warn(message)
+    if all(weight <= fitted.get(cell, 0) for cell, weight in _weights(counts).items()):
+        return ()
+    advice = "give new=True to predict individuals that are new"
+    said = f"the table holds individuals that the fit has not seen, scored as if it had; {advice}"
+    return (Note("not-in-the-fit", said),)
 
 
 def _weights(counts: CountTable) -> dict[tuple[int, int], int]:
@@ -312,25 +298,6 @@ def _added_names(
         advice = "give a prefix for the added ones, such as prefix='answer_'"
         raise DataError(f"the table already has a column {taken[0]!r}; {advice}")
     return added
-
-
-def _score_pairs(
-    pairs: Sequence[tuple[int, int]], fit: Any, loss: Loss, *, new: bool, level: float
-) -> dict[str, list[Any]]:
-    """The columns of `ADDED` for every (n, s), with None for null."""
-    n, s = np.array(pairs, np.int64).reshape(-1, 2).T
-    score = np.asarray((fit.predict if new else fit.score)(n, s), dtype=float)
-    interval = getattr(fit, "predict_interval" if new else "score_interval", None)
-    lower, upper = (np.full(n.shape, np.nan),) * 2 if interval is None else interval(n, s, level=level)
-    columns = {"score": score, "lower": lower, "upper": upper}
-    decision = decision_words(loss.classify(score))
-    nullable = {name: _with_nulls(values) for name, values in columns.items()}
-    return {"n": n.tolist(), "s": s.tolist(), **nullable, "decision": decision}
-
-
-def _with_nulls(values: Any) -> list[float | None]:
-    """Floats with None in place of NaN."""
-    return [None if math.isnan(value) else value for value in np.asarray(values, dtype=float).tolist()]
 
 
 def _key(n: Any, s: Any) -> Any:
@@ -388,7 +355,7 @@ def _spark_literal(value: object, kind: str) -> str:
     return f"CAST({'NULL' if value is None else repr(str(value))} AS {kind})"
 
 
-def _joined(table: Frame, roles: Roles, lookup: Frame, form: _Form) -> Frame:
+def _with_answers(table: Frame, roles: Roles, lookup: Frame, form: _Form) -> Frame:
     """The table with the lookup's columns."""
     columns = lookup.collect_schema().names()
     keys = [name for name in (_KEY, _POPULATION) if name in columns]
@@ -415,27 +382,27 @@ def _row_key(table: Frame, roles: Roles) -> nw.Expr:
     return key.cast(nw.Int64).alias(_KEY)
 
 
-def _lazily(original: Frame, joined: Frame, roles: Roles, added: list[str], form: _Form) -> Frame:
+def _lazily(original: Frame, found: Frame, roles: Roles, added: list[str], form: _Form) -> Frame:
     """The columns of the answer, still lazy."""
     have = original.collect_schema().names()
     kept = [*roles.individual, *({ORDER} & set(have))] if form == "individuals" else have
-    return joined.select(*kept, *added)
+    return found.select(*kept, *added)
 
 
-def _in_order(original: Frame, joined: Frame, roles: Roles, added: list[str], form: _Form) -> Frame:
+def _in_order(original: Frame, found: Frame, roles: Roles, added: list[str], form: _Form) -> Frame:
     """The rows in their own order, and all that was there untouched."""
-    joined = joined.sort(ORDER)
+    found = found.sort(ORDER)
     if form == "individuals":
-        return nw.maybe_reset_index(joined.select(*roles.individual, *added))
-    return original.with_columns(*(joined[name] for name in added))
+        return nw.maybe_reset_index(found.select(*roles.individual, *added))
+    return original.with_columns(*(found[name] for name in added))
 
 
 def score_file(
-    source: PathLike | Sequence[PathLike],
+    path: PathLike | Sequence[PathLike],
+    fit: Any,
     target: PathLike,
-    fit: Fit | PopulationsFit,
     *,
-    loss: Loss,
+    loss: Deciding | None = None,
     population: str | None = None,
     per: Literal["individual", "replicate"] = "individual",
     new: bool = False,
@@ -444,7 +411,7 @@ def score_file(
     memory: str | None = None,
     **columns: Unpack[Columns],
 ) -> Path:
-    r"""Add scores and decisions to files of any size, in a new file.
+    r"""Add scores, and with a loss decisions, to files of any size, in a new file.
 
     Up to a million rows (and 100 MB) stay in their order; more come in any order, as sorting them back
     would take longer than all the rest. The columns of a CSV file are written as the text they were, with an
@@ -453,11 +420,13 @@ def score_file(
 
     Parameters
     ----------
-    source : str, path or list of them
-        What `read_counts` reads.
+    path : str, path or list of them
+        The files that `count_table` reads.
+    fit : any fit, or NextReplicates
+        As in `attach`.
     target : str or path
-        File to write: .csv, .csv.gz, .tsv or .parquet. It is replaced if it exists; it cannot be a source.
-    fit, loss, population, per, new, level, prefix, **columns
+        File to write: .csv, .csv.gz, .tsv or .parquet. It is replaced if it exists, unless it is read.
+    loss, population, per, new, level, prefix, **columns
         As in `attach`.
     memory : str, optional
         The most memory to use, such as "4GB".
@@ -470,25 +439,37 @@ def score_file(
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> from binreps.fits.point.simple import fit_average
-    >>> from binreps.tables.files import read_counts
+    >>> import binreps as br
     >>> path = pathlib.Path(tempfile.mkdtemp(), "tests.csv")
     >>> _ = path.write_text("patient,test\n007,pos\n007,pos\n008,neg\n")
-    >>> fit = fit_average(read_counts(path, individual="patient", result="test"))
-    >>> out = path.with_name("answers.csv")
-    >>> print(score_file(path, out, fit, loss=Loss(), individual="patient", result="test").read_text())
+    >>> columns = {"individual": "patient", "result": "test"}
+    >>> fit = br.fit_average(br.count_table(path, **columns))
+    >>> print(score_file(path, fit, path.with_name("answers.csv"), loss=br.Loss(), **columns).read_text())
     patient,n,s,score,lower,upper,decision
     007,2,2,1.0,,,positive
     008,1,0,0.0,,,negative
     """
     roles = Roles.of(**columns)
-    check_target(target, find_files(source))
-    wanted = [*roles.used, *filter(None, [population])]
-    how: dict[str, Any] = {"per": per, "new": new, "level": level, "prefix": prefix, **columns}
-    with open_files(source, wanted, memory=memory, ordered=True) as relation:
-        answers = attach(relation, fit, loss=loss, population=population, **how)
-        if ORDER in answers.columns:
-            kept = ", ".join(quoted(name) for name in answers.columns if name != ORDER)
-            answers = answers.order(quoted(ORDER)).project(kept)
-        write_file(answers, target)
+    adding = Adding([fit], loss, per=per, new=new, level=level, prefix=prefix)
+    adding.check(roles, population)
+    with open_table(path, [*roles.used, *filter(None, [population])], memory=memory) as opened:
+        check_target(target, opened.paths)
+        reading = read(opened, columns, population, numbered=True)
+        notes = write_joined(reading, adding, target)
+    warn_of([*_news(reading), *notes])
     return Path(target)
+
+
+def write_joined(reading: Reading, adding: Adding, target: PathLike, *, order: str = "") -> tuple[Note, ...]:
+    """Write the rows of files with what is added, in their own order or that of a column."""
+    answers, notes = joined(reading, adding)
+    write_file(in_order(answers, order), target)
+    return notes
+
+
+def in_order(answers: Any, by: str = "") -> Any:
+    """A relation in the order of its rows, if it is known, or of a column; without our own column."""
+    kept = [quoted(name) for name in answers.columns if name != ORDER]
+    if by:
+        return answers.order(f"{quoted(by)} NULLS LAST").project(", ".join(kept))
+    return answers.order(quoted(ORDER)).project(", ".join(kept)) if ORDER in answers.columns else answers

@@ -14,34 +14,26 @@ from __future__ import annotations
 
 import math
 import numbers
-import sys
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypedDict
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 
 from binreps.counts import UNKNOWN, CountTable, is_null
-from binreps.errors import BinrepsWarning, DataError, OptionError
+from binreps.errors import DataError, OptionError
+from binreps.notes import Note
+from binreps.tables.roles import MISSING, NEGATIVE, POSITIVE, Roles, check_columns
 
 Frame = Any  # nw.DataFrame or nw.LazyFrame: their union has no common type that can be grouped
-
-POSITIVE = ("positive", "pos", "yes", "true", "+", "1", "1.0", "1,0")
-"""Words for a positive result, lower case."""
-
-NEGATIVE = ("negative", "neg", "no", "false", "-", "−", "–", "0", "0.0", "0,0")
-"""Words for a negative result, lower case; the signs are a hyphen, a minus and a dash."""
-
-MISSING = ("", "na", "n/a", "nan", "null", "<na>")
-"""Words for a missing result, lower case."""
 
 # Columns of the working tables; the prefix keeps them apart from the user's.
 N, S = "__binreps_n", "__binreps_s"  # replicates and positives, of a row or of an individual
 NEGATIVES, BAD = "__binreps_negatives", "__binreps_bad"  # results that are negative; that are neither
 ORDER = "__binreps_order"  # number of the row, where rows have an order
-WEIGHT, ROWS, LOST = "__binreps_weight", "__binreps_rows", "__binreps_lost"
+WEIGHT, ROWS = "__binreps_weight", "__binreps_rows"
+LOST, LOST_ROWS = "__binreps_lost", "__binreps_lost_rows"  # individuals without a name, and their rows
 KNOWN, _K, _K1, _K0 = (f"__binreps_known{end}" for end in ("", "_given", "_positive", "_negative"))
 CLASH, UNREADABLE = 2, 3  # codes of KNOWN besides 0, 1 and UNKNOWN
 
@@ -53,189 +45,30 @@ _LOOKED_AT = 1000  # rows fetched to find them
 _LARGEST = float(2**53)
 
 
-class Columns(TypedDict, total=False):
-    """Which column plays which part: the keywords of `count_table`, shared by all that reads tables."""
-
-    individual: str | Sequence[str] | None
-    result: str | None
-    replicates: Sequence[str] | None
-    n: str | None
-    s: str | None
-    weight: str | None
-    known: str | None
-    rater: str | None
-    positive: Any
-    negative: Any
-
-
-def count_table(
-    frame: Any,
-    *,
-    individual: str | Sequence[str] | None = None,
-    result: str | None = None,
-    replicates: Sequence[str] | None = None,
-    n: str | None = None,
-    s: str | None = None,
-    weight: str | None = None,
-    known: str | None = None,
-    rater: str | None = None,
-    positive: Any = None,
-    negative: Any = None,
-) -> CountTable:
-    """Count replicates and positives per individual, then individuals per (n, s), inside the table's engine.
-
-    The table is one of
-
-    - long, one row per replicate: give `individual` and `result`;
-    - wide, one row per individual and one column per replicate: give `replicates`;
-    - counted, one row per individual: give `n` and `s`, the columns with the counts;
-    - cells, one row per distinct (n, s): give `n`, `s` and `weight`.
-
-    Results are 0/1, booleans, or words, whatever their case: positive/negative, pos/neg, yes/no, true/false,
-    +/−. Other labels need `positive`. Missing results (null, NaN, blank, NA) are not replicates; an
-    individual with missing results only stays, with n = 0. Rows without an individual are dropped, with a
-    warning that says how many.
-
-    Parameters
-    ----------
-    frame : dataframe
-        pandas, Polars (eager or lazy), PyArrow, a DuckDB relation, PySpark, Ibis: whatever narwhals reads.
-        Of a lazy one only the cells are collected.
-    individual : str or list of str, optional
-        Column, or columns together, that say whose replicate it is. In wide and counted tables it may be
-        left out, which is faster: each row is then one individual. If given, rows of one individual add up.
-    result : str, optional
-        Column with the results of a long table.
-    replicates : list of str, optional
-        Columns with the results of a wide table.
-    n, s, weight : str, optional
-        Columns with the number of replicates, of positives, and of individuals.
-    known : str, optional
-        Column with the status of those whose status is known, missing for the others. It informs a fit;
-        keep a truth that judges a fit apart.
-    rater : str, optional
-        Column that says who or what gave the result. The model gives all of them the same error rates, so
-        it is not used, and a warning says so.
-    positive, negative : optional
-        The two labels, for other words or numbers than those above: `positive="detected"`. With `positive`
-        alone, every result must be that label or one single other; finding which takes one more look at the
-        column.
-
-    Returns
-    -------
-    CountTable
-
-    Raises
-    ------
-    DataError
-        For a column that is not there, and for a result that is neither positive, negative nor missing.
-
-    Examples
-    --------
-    >>> import pyarrow
-    >>> long = pyarrow.table({"patient": ["ann", "bob", "ann", "bob"], "test": ["pos", "neg", "neg", None]})
-    >>> count_table(long, individual="patient", result="test")
-    CountTable: 2 individuals, 3 replicates, 2 cells
-    n  s  weight
-    1  0       1
-    2  1       1
-    >>> wide = pyarrow.table({"first": [1, 0], "second": [0, None]})
-    >>> count_table(wide, replicates=["first", "second"]) == _
-    True
-    """
-    roles = Roles.of(
-        individual=individual,
-        result=result,
-        replicates=replicates,
-        n=n,
-        s=s,
-        weight=weight,
-        known=known,
-        rater=rater,
-        positive=positive,
-        negative=negative,
-    )
-    warn_of_rater(roles)
-    return tally(*prepare(frame, roles)).counts
-
-
-@dataclass(frozen=True)
-class Roles:
-    """The columns of `count_table`, checked to describe one kind of table."""
-
-    individual: tuple[str, ...] = ()
-    results: tuple[str, ...] = ()
-    n: str | None = None
-    s: str | None = None
-    weight: str | None = None
-    known: str | None = None
-    rater: str | None = None
-    positive: Any = None
-    negative: Any = None
-    long: bool = False
-
-    @classmethod
-    def of(cls, **columns: Any) -> Roles:
-        """The roles from the keywords of `count_table`."""
-        unknown = sorted(set(columns) - set(Columns.__annotations__))
-        if unknown:
-            choice = ", ".join(Columns.__annotations__)
-            raise OptionError(f"there is no keyword {unknown[0]!r}; the columns are named by {choice}")
-        result, replicates = columns.pop("result", None), columns.pop("replicates", None)
-        if result is not None and replicates is not None:
-            raise OptionError("give result (a long table) or replicates (a wide one), not both")
-        roles = cls(
-            **{**columns, "individual": _names(columns.get("individual"))},
-            results=_names(result) or _names(replicates),
-            long=result is not None,
-        )
-        roles._check()
-        return roles
-
-    def _check(self) -> None:
-        """Refuse what describes no table, or two at once."""
-        for name in self.used:
-            if not isinstance(name, str) or not name:
-                raise OptionError(f"columns must be given by their names, got {name!r}")
-            if name.startswith("__binreps_"):
-                raise OptionError(f"column {name!r} has a name that binreps uses itself; rename it")
-        counted = self.n is not None and self.s is not None
-        half = (self.n is None) != (self.s is None)
-        if half or counted == bool(self.results) or (self.weight is not None and not counted):
-            forms = "individual and result, or replicates, or n and s, or n, s and weight"
-            raise OptionError(f"name the columns of one kind of table: {forms}")
-        if self.long and not self.individual:
-            raise OptionError("a long table needs individual, the column that says whose result it is")
-        if self.weight is not None and self.individual:
-            raise OptionError("weight counts individuals, so individual cannot be given with it")
-        if self.negative is not None and self.positive is None:
-            raise OptionError("negative needs positive, the label of a positive result")
-        used = self.used
-        twice = sorted({name for name in used if used.count(name) > 1})
-        if twice:
-            raise OptionError(f"column {twice[0]!r} is named for two different parts")
-
-    @property
-    def used(self) -> list[str]:
-        """Every column that is named."""
-        single = (self.n, self.s, self.weight, self.known, self.rater)
-        return [*self.individual, *self.results, *(name for name in single if name is not None)]
-
-
-def _names(value: Any) -> tuple[str, ...]:
-    """No, one or several column names, as a tuple."""
-    if value is None:
-        return ()
-    return (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
-
-
 @dataclass(frozen=True)
 class Tally:
-    """The count table, every (n, s) there is, and whether an individual has several rows of counts."""
+    """What one pass over a table brings back.
+
+    Attributes
+    ----------
+    counts : CountTable
+    pairs : list of pair
+        Every (n, s) there is.
+    repeated : bool
+        Whether an individual has several rows of counts.
+    rows : int
+        Rows that belong to an individual; of a table of cells, individuals.
+    missing : int
+        Results that are missing.
+    notes : tuple of Note
+    """
 
     counts: CountTable
     pairs: list[tuple[int, int]]
     repeated: bool
+    rows: int
+    missing: int
+    notes: tuple[Note, ...] = ()
 
 
 def tally(frame: Frame, roles: Roles) -> Tally:
@@ -247,22 +80,52 @@ def tally(frame: Frame, roles: Roles) -> Tally:
     known = cells.get(KNOWN, [UNKNOWN] * len(cells[N]))
     if max(known, default=UNKNOWN) > 1:
         raise _explain_known(frame, people, roles, max(known))
-    weight, lost = cells[WEIGHT], cells.get(LOST, [])
-    if any(lost):
-        weight = [w - gone for w, gone in zip(weight, lost, strict=True)]
-        warn_of_lost_rows(frame, roles)
+    weight = [w - gone for w, gone in zip(cells[WEIGHT], lost_of(cells, LOST), strict=True)]
     counts = CountTable(cells[N], cells[S], weight, np.array(known, np.int8))
-    pairs = sorted(set(zip(cells[N], cells[S], strict=True)))
-    return Tally(counts, pairs, repeated=sum(cells.get(ROWS, ())) > sum(cells[WEIGHT]))
+    return Tally(
+        counts,
+        sorted(set(zip(cells[N], cells[S], strict=True))),
+        not roles.long and sum(cells.get(ROWS, ())) > sum(cells[WEIGHT]),
+        (rows := rows_of(cells)),
+        missing_results(roles, rows, counts.replicates),
+        (*roles.notes, *lost_notes(cells, roles)),
+    )
+
+
+def lost_of(cells: Mapping[str, list[int]], name: str) -> list[int]:
+    """A column of what was lost, 0 where nobody can be."""
+    return cells.get(name, [0] * len(cells[N]))
+
+
+def rows_of(cells: Mapping[str, list[int]]) -> int:
+    """Rows that belong to someone; a table without individuals has one for each."""
+    return sum(cells.get(ROWS, cells[WEIGHT])) - sum(lost_of(cells, LOST_ROWS))
+
+
+def missing_results(roles: Roles, rows: int, replicates: int) -> int:
+    """Results that are not there; a count has none."""
+    return rows * len(roles.results) - replicates if roles.results else 0
+
+
+def lost_notes(cells: Mapping[str, list[int]], roles: Roles) -> tuple[Note, ...]:
+    """How many rows have no individual."""
+    rows = sum(lost_of(cells, LOST_ROWS))
+    return (dropped_note("individual", rows, roles.individual),) if rows else ()
+
+
+def dropped_note(what: str, rows: int, columns: Sequence[str]) -> Note:
+    """How many rows do not say to whom, or to what, they belong."""
+    where = " and ".join(repr(name) for name in columns)
+    article = "an" if what == "individual" else "a"
+    said = f"{rows:,} row{'s' * (rows != 1)} without {article} {what} in column {where} dropped"
+    return Note(f"rows-without-{what}", said)
 
 
 def prepare(frame: Any, roles: Roles) -> tuple[Frame, Roles]:
     """The user's table, its columns checked and readable, and the roles with both labels."""
     table = open_frame(frame)
     have = table.collect_schema().names()
-    for name in roles.used:
-        if name not in have:
-            raise DataError(f"there is no column {name!r}; the columns are {listed(have)}")
+    check_columns(roles.used, have, listed(have))
     table = _without_objects(table, roles)
     _check_types(table, roles)
     if roles.positive is not None and roles.negative is None:
@@ -276,7 +139,8 @@ def open_frame(frame: Any) -> Frame:
         return nw.from_native(frame)
     except TypeError:
         kinds = "pandas, Polars, PyArrow, DuckDB, PySpark or Ibis"
-        raise DataError(f"the table must be a dataframe ({kinds}), got {type(frame).__name__}") from None
+        rule = f"the table must be a dataframe ({kinds}) or the name of a file"
+        raise DataError(f"{rule}, got {type(frame).__name__}") from None
     except nw.exceptions.DuplicateError as error:
         raise DataError(f"column names must differ; {' '.join(str(error).split())}") from None
 
@@ -433,6 +297,7 @@ def _long_individuals(frame: Frame, roles: Roles) -> Frame:
             negative: mark(reading.negative),
         }
         totals += [nw.col(given).count(), total(positive), total(negative)]
+    totals.append(nw.len().alias(ROWS))
     if ORDER in schema:
         marks[ORDER] = nw.col(ORDER)
         totals.append(nw.col(ORDER).min())
@@ -521,8 +386,10 @@ def cells_of(people: Frame, roles: Roles, by: Sequence[str] = ()) -> Frame:
     if roles.known is not None:
         columns[KNOWN] = _known_code()
     if roles.individual:
-        columns[LOST] = mark(without_individual(roles))
-        totals.append(total(LOST))
+        nobody = without_individual(roles)
+        columns[LOST] = mark(nobody)
+        columns[LOST_ROWS] = nw.when(nobody).then(nw.col(ROWS)).otherwise(nw.lit(0))
+        totals += [total(LOST), nw.col(LOST_ROWS).sum()]
     for name in (WEIGHT, ROWS):
         if name in have:
             columns[name] = nw.col(name)
@@ -562,28 +429,6 @@ def _column(frame: Frame, name: str) -> list[Any]:
     """The values of one column of a small table."""
     values: list[Any] = collected(frame.select(name))[name].to_list()
     return values
-
-
-def warn_of_lost_rows(frame: Frame, roles: Roles) -> None:
-    """Say how many rows have no individual."""
-    rows = _column(frame.filter(without_individual(roles)).select(nw.len().alias(ROWS)), ROWS)[0]
-    where = " and ".join(repr(name) for name in roles.individual)
-    message = f"{rows:,} row{'s' * (rows != 1)} without an individual in column {where} dropped"
-    warn(message)
-
-
-def warn_of_rater(roles: Roles) -> None:
-    """Say that a column of raters is not used."""
-    if roles.rater is not None:
-        warn(f"the model gives every rater the same error rates, so column {roles.rater!r} is not used")
-
-
-def warn(message: str) -> None:
-    """A warning that points at the user's line, however deep inside the package it was found."""
-    level, frame = 2, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("binreps."):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, BinrepsWarning, stacklevel=level)
 
 
 def explain(frame: Frame, roles: Roles) -> DataError:

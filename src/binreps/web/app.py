@@ -1,7 +1,8 @@
 """The application: the page, its files, and the API under /api.
 
-State lives in the browser. A file is read, answered and removed within its request; besides the last analyses
-(counts, no names) nothing is kept.
+State lives in the browser. A file whose columns are described is kept in a temporary folder for what is asked
+next, until another replaces it, too many others come, or the server ends; any other is removed within its
+request. Besides these and the last analyses (counts, no names) nothing is kept.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from binreps._version import __version__
-from binreps.errors import BinrepsError
+from binreps.errors import BinrepsError, DataError
 from binreps.show.theme import vegalite_version
 from binreps.study.datasets import SCREENING_FILE
 from binreps.web import uploads, work
@@ -46,7 +47,10 @@ _TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", 
 _YEAR = {"cache-control": "private, max-age=31536000, immutable"}
 
 Upload = Annotated[UploadFile, File(description="CSV, Parquet, Arrow or .xlsx.")]
-Optional = Annotated[UploadFile | None, File(description="The data; without, cells of the request.")]
+Optional = Annotated[UploadFile | None, File(description="The data, if they were not sent before.")]
+UploadId = Annotated[
+    str | None, Form(description="The id by which /api/columns kept a file.", max_length=100)
+]
 RequestText = Annotated[str, Form(description="JSON as FileRequest describes it.")]
 
 
@@ -73,7 +77,7 @@ def create_app(hosts: Collection[str] = (), token: str | None = None, *, process
     -------
     ASGI application
     """
-    run = make_runner(processes)
+    run, kept = make_runner(processes), uploads.Uploads()
     sentence = {422: {"model": Problem, "description": "What is wrong, in one sentence."}}
     app = FastAPI(
         title="binreps",
@@ -83,23 +87,24 @@ def create_app(hosts: Collection[str] = (), token: str | None = None, *, process
         redoc_url=None,
         openapi_url="/api/openapi.json",
         default_response_class=Json,
-        lifespan=partial(_lifespan, run),
+        lifespan=partial(_lifespan, run, kept),
         responses={**sentence, 400: sentence[422], 413: sentence[422]},  # type: ignore[dict-item]
     )
     _add_errors(app)
     _add_page(app)
     _add_json(app, run)
-    _add_files(app, run)
+    _add_files(app, run, kept)
     return Guard(app, hosts, token)
 
 
 @asynccontextmanager
-async def _lifespan(run: Run, _: FastAPI) -> AsyncIterator[None]:
-    """Load what the first request will need while the browser opens."""
+async def _lifespan(run: Run, kept: uploads.Uploads, _: FastAPI) -> AsyncIterator[None]:
+    """Load what the first request will need while the browser opens; at the end remove what was sent."""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run, work.ready)
         yield
         tasks.cancel_scope.cancel()
+    kept.close()
 
 
 def _add_errors(app: FastAPI) -> None:
@@ -227,45 +232,73 @@ def _add_json(app: FastAPI, run: Run) -> None:
 # Files -------------------------------------------------------------------------------------------------
 
 
-def _add_files(app: FastAPI, run: Run) -> None:
+def _add_files(app: FastAPI, run: Run, kept: uploads.Uploads) -> None:
     """What takes a file, or gives one."""
+    asked = partial(_with_file, run, kept)
+
+    @app.get("/api/start", tags=["files"])
+    async def start() -> Response:
+        """The parts that columns can play, the kinds of tables, and the methods."""
+        return Json(work.start())
 
     @app.post("/api/columns", tags=["files"])
-    async def columns(file: Upload) -> Response:
-        """The columns of a file, some of their values, and the guess of what they are."""
-        return Json(await _with_file(run, file, uploads.describe))
+    async def columns(file: Upload, upload: UploadId = None) -> Response:
+        """The columns of a file, some of their values, the guess of what they are, and an id to ask it by.
+
+        The file is kept for later requests, in place of the one whose id is given as `upload`.
+        """
+        title = uploads.shown_name(file.filename)
+        key = await to_thread.run_sync(kept.add, file.file, title)
+        kept.drop(upload)
+        try:
+            return Json({"id": key, **await asked(None, key, uploads.describe)})
+        except BaseException:
+            kept.drop(key)
+            raise
 
     @app.post("/api/counts", tags=["files"])
-    async def counts(file: Upload, request: RequestText = "{}") -> Response:
+    async def counts(request: RequestText = "{}", file: Optional = None, upload: UploadId = None) -> Response:
         """The counts of a file, as the cells that the other requests take, and its individuals if few."""
-        return Json(await _with_file(run, file, uploads.read_cells, FileRequest.model_validate_json(request)))
+        if file is None and upload is None:
+            raise DataError("file: send one, or the id by which it was kept as upload")
+        return Json(await asked(file, upload, uploads.read_cells, FileRequest.model_validate_json(request)))
 
     @app.post("/api/scores", tags=["files"], response_class=Response)
-    async def scores(request: RequestText = "{}", file: Optional = None) -> Response:
-        """Everyone's score and decision, as CSV."""
-        content = await _with_file(run, file, work.written_scores, FileRequest.model_validate_json(request))
+    async def scores(request: RequestText = "{}", file: Optional = None, upload: UploadId = None) -> Response:
+        """Everyone's score and decision, as CSV; without a file, those of the request's cells."""
+        content = await asked(file, upload, work.written_scores, FileRequest.model_validate_json(request))
         return _download(content, "text/csv; charset=utf-8", "scores.csv")
 
     @app.post("/api/report", tags=["files"], response_class=Response)
-    async def report(request: RequestText = "{}", file: Optional = None) -> Response:
+    async def report(request: RequestText = "{}", file: Optional = None, upload: UploadId = None) -> Response:
         """The report, as one HTML page that needs no network."""
-        content = await _with_file(run, file, work.written_report, FileRequest.model_validate_json(request))
+        content = await asked(file, upload, work.written_report, FileRequest.model_validate_json(request))
         return _download(content, _TYPES["html"], "report.html")
 
     @app.post("/api/summary", tags=["files"])
-    async def summary(request: RequestText = "{}", file: Optional = None) -> Response:
+    async def summary(
+        request: RequestText = "{}", file: Optional = None, upload: UploadId = None
+    ) -> Response:
         """The summary that `binreps analyse` writes, which `binreps score` takes as its model."""
-        return Json(
-            await _with_file(run, file, work.written_summary, FileRequest.model_validate_json(request))
-        )
+        return Json(await asked(file, upload, work.written_summary, FileRequest.model_validate_json(request)))
 
 
-async def _with_file(run: Run, file: UploadFile | None, function: Callable[..., Any], *request: Any) -> Any:
-    """The answer of a function to a request and a file, which lies on disk for as long as that takes."""
-    if file is None:
-        return await run(function, *request, None, "")
-    title = uploads.shown_name(file.filename)
+async def _with_file(
+    run: Run,
+    kept: uploads.Uploads,
+    file: UploadFile | None,
+    upload: str | None,
+    function: Callable[..., Any],
+    *request: Any,
+) -> Any:
+    """The answer of a function to a request and a file: one that was kept, or sent now and then removed."""
     with ExitStack() as stack:
+        if upload is not None and file is None:
+            path, title = stack.enter_context(kept.using(upload))
+            return await run(function, *request, path, title)
+        if file is None:
+            return await run(function, *request, None, "")
+        title = uploads.shown_name(file.filename)
         path = await to_thread.run_sync(stack.enter_context, uploads.saved(file.file, title))
         return await run(function, *request, path, title)
 

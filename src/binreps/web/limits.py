@@ -10,6 +10,7 @@ from binreps.model import NAMES, Prior
 from binreps.options import check_level, check_whole
 
 UPLOAD_BYTES = 200 * 2**20
+KEPT_FILES, KEPT_BYTES = 20, 2**30  # that were sent and may be asked about again
 BODY_BYTES = 4 * 2**20  # of a request without a file
 ROWS = 5_000_000
 UNPACKED_BYTES = 500 * 2**20  # of a workbook, which is read into memory

@@ -12,6 +12,7 @@ from binreps.decide.loss import Loss
 from binreps.errors import DataError
 from binreps.model import Prior
 from binreps.run.analysis import Settings
+from binreps.run.methods import CHOICES
 from binreps.web import limits
 
 Whole = StrictInt | StrictFloat  # 2.5 is refused by the library, whose sentence names its place
@@ -104,7 +105,7 @@ class Choices(Body):
     prior: PriorShapes = Field(default_factory=PriorShapes)
     loss: Costs = Field(default_factory=Costs)
     level: StrictFloat = Field(0.9, description="Probability that intervals hold.")
-    method: str = Field("bayes", description="The method that decides: bayes, map, average or median.")
+    method: str = Field("bayes", description=f"The method that decides: {', '.join(CHOICES)}.")
     replicates: StrictInt | None = Field(
         None, description="Replicates of the decision table; as many as anyone had, if not given."
     )
@@ -115,8 +116,7 @@ class Choices(Body):
         limits.check_interval(self.level)
         prior = Prior(self.prior.prevalence, self.prior.false_positive, self.prior.false_negative)
         limits.check_prior(prior)
-        method: Any = self.method
-        return Settings(method, prior, self.loss.loss(), self.level, self.replicates)
+        return Settings(self.method, prior, self.loss.loss(), self.level, self.replicates)
 
 
 class FitRequest(Choices):
@@ -152,7 +152,7 @@ class NextRequest(FitRequest):
 
 
 class Named(Body):
-    """Which column of a file plays which part, as in `count_table`; guessed where nothing is given."""
+    """Which column of a file plays which part, as in `analyse`; guessed where nothing is given."""
 
     individual: str | list[str] | None = None
     result: str | None = None
@@ -160,11 +160,15 @@ class Named(Body):
     n: str | None = None
     s: str | None = None
     weight: str | None = None
+    known: str | None = None
+    truth: str | None = None
+    population: str | None = None
+    source: str | None = None
     positive: str | None = None
     negative: str | None = None
 
     def columns(self) -> Any:
-        """The keywords of `count_table`."""
+        """The keywords of `analyse`."""
         return {name: value for name, value in self.model_dump().items() if value not in (None, [])}
 
 
@@ -172,9 +176,6 @@ class FileRequest(Choices):
     """How to read a file, and how to analyse it."""
 
     columns: Named = Field(default_factory=Named)
-    known: str | None = None
-    truth: str | None = None
-    population: str | None = None
     cells: Cells | None = Field(None, description="The data, where no file is sent.")
 
 

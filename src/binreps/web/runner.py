@@ -1,8 +1,4 @@
-"""Where the work is done: in processes of their own, which can be stopped, or in one thread of this one.
-
-Two analyses must not share a process at once: Python's warnings, which become the notes of one, belong
-to all of it.
-"""
+"""Where the work is done: in processes of their own, which can be stopped, or in one thread of this one."""
 
 from __future__ import annotations
 

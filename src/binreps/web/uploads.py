@@ -1,4 +1,4 @@
-"""Files that a browser sends: kept in a temporary folder under a name of our own for one request, then gone.
+"""Files that a browser sends: kept in a temporary folder under a name of our own, for one request or some.
 
 The name that the client gives is shown, and tells the format; it is never opened.
 """
@@ -9,27 +9,29 @@ import re
 import secrets
 import shutil
 import tempfile
-import warnings
+import threading
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from starlette.exceptions import HTTPException
+
 from binreps.counts import UNKNOWN, CountTable
-from binreps.decide.loss import Loss
-from binreps.errors import BinrepsError, BinrepsWarning, DataError
-from binreps.fits.point.simple import fit_average
-from binreps.show.folder import listed
-from binreps.show.summary import plain
-from binreps.tables.files import open_files, peek
-from binreps.tables.groups import count_tables
-from binreps.tables.guess import KINDS, guess_columns
-from binreps.tables.join import score_file
-from binreps.tables.tally import Roles, count_table
+from binreps.errors import BinrepsError, DataError
+from binreps.run.analysis import Source
+from binreps.run.front import named_columns, read_source, source_notes
+from binreps.run.scores import LISTED
+from binreps.show.summary import notes_rows
+from binreps.tables.join import Adding, in_order, joined
+from binreps.tables.opened import Reading, arrow_rows, open_table
+from binreps.tables.roles import column_names
 from binreps.web import limits
 from binreps.web.requests import FileRequest
 
+_PREFIX = "binreps "  # of the columns beside the user's own
 _ENDINGS = ("csv", "tsv", "tab", "txt", "parquet", "pq", "arrow", "feather", "ipc", "xlsx", "xlsm")
 _SHOWN = 5  # values of each column
 _LONGEST = 60  # characters of a shown value
@@ -53,13 +55,113 @@ def saved(file: BinaryIO, name: str) -> Iterator[Path]:
     """The upload as a file of our own name, for as long as it is needed; sentences speak of the client's."""
     with tempfile.TemporaryDirectory(prefix="binreps-web-", ignore_cleanup_errors=True) as folder:
         path = Path(folder, f"{secrets.token_hex(8)}{_ending(name)}")
-        with path.open("wb") as handle:
-            shutil.copyfileobj(file, handle, 2**20)
-        try:
-            _check_workbook(path, name)
+        with speaking_of(path, name):
+            write_upload(file, path, name)
             yield path
-        except BinrepsError as error:
-            raise type(error)(str(error).replace(str(path), name)) from None
+
+
+@contextmanager
+def speaking_of(path: Path, name: str) -> Iterator[None]:
+    """Sentences about a file with the client's name of it."""
+    try:
+        yield
+    except BinrepsError as error:
+        raise type(error)(str(error).replace(str(path), name)) from None
+
+
+def write_upload(file: BinaryIO, path: Path, name: str) -> None:
+    """Keep the bytes of an upload, if they are safe to open."""
+    with path.open("wb") as handle:
+        shutil.copyfileobj(file, handle, 2**20)
+    _check_workbook(path, name)
+
+
+@dataclass
+class _Kept:
+    """A file that was sent: where it lies, the client's name of it, and how many requests read it now."""
+
+    path: Path
+    name: str
+    size: int
+    readers: int = 0
+    gone: bool = False
+
+
+class Uploads:
+    """Files that were sent, kept for the requests to come: few, of bounded size, gone with the server.
+
+    The oldest make room for new ones. A client knows its file by a random id; whoever asks for one that is
+    gone is told to send it again.
+    """
+
+    def __init__(self) -> None:
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._files: dict[str, _Kept] = {}
+        self._lock = threading.Lock()
+
+    def add(self, file: BinaryIO, name: str) -> str:
+        """Keep a file; the id to ask for it by."""
+        key = secrets.token_urlsafe(16)
+        with self._lock:
+            if self._folder is None:
+                self._folder = tempfile.TemporaryDirectory(prefix="binreps-web-", ignore_cleanup_errors=True)
+            path = Path(self._folder.name, f"{secrets.token_hex(8)}{_ending(name)}")
+        try:
+            with speaking_of(path, name):
+                write_upload(file, path, name)
+        except BaseException:
+            path.unlink(missing_ok=True)
+            raise
+        with self._lock:
+            self._files[key] = _Kept(path, name, path.stat().st_size)
+            self._make_room()
+        return key
+
+    def drop(self, key: str | None) -> None:
+        """Forget a file that another one replaces."""
+        with self._lock:
+            self._forget(key)
+
+    @contextmanager
+    def using(self, key: str) -> Iterator[tuple[Path, str]]:
+        """A file that was sent and the client's name of it, which stays for as long as it is read."""
+        with self._lock:
+            kept = self._files.get(key)
+            if kept is None:
+                raise HTTPException(410, "the file that was sent is no longer here; send it again")
+            kept.readers += 1
+        try:
+            with speaking_of(kept.path, kept.name):
+                yield kept.path, kept.name
+        finally:
+            with self._lock:
+                kept.readers -= 1
+                if kept.gone and not kept.readers:
+                    kept.path.unlink(missing_ok=True)
+
+    def close(self) -> None:
+        """Remove everything."""
+        with self._lock:
+            self._files.clear()
+            if self._folder is not None:
+                self._folder.cleanup()
+            self._folder = None
+
+    def _make_room(self) -> None:
+        """Forget the oldest while there are too many, or too much."""
+        while len(self._files) > 1 and (
+            len(self._files) > limits.KEPT_FILES
+            or sum(kept.size for kept in self._files.values()) > limits.KEPT_BYTES
+        ):
+            self._forget(next(iter(self._files)))
+
+    def _forget(self, key: str | None) -> None:
+        """Remove one file, as soon as nobody reads it."""
+        kept = self._files.pop(key or "", None)
+        if kept is not None:
+            kept.gone = True
+            if not kept.readers:
+                kept.path.unlink(missing_ok=True)
 
 
 def _ending(name: str) -> str:
@@ -87,30 +189,23 @@ def _check_workbook(path: Path, name: str) -> None:
 
 def describe(path: Path, title: str) -> dict[str, Any]:
     """The columns of a file with some values, and the guess of what they are, or why there is none."""
-    sample = peek(path)
-    limits.check_length("columns", sample, limits.COLUMNS)
-    content: dict[str, Any] = {
-        "name": title,
-        "columns": [
-            {"name": column, "values": [_short(value) for value in values[:_SHOWN]]}
-            for column, values in sample.items()
-        ],
-        "kinds": dict(KINDS),
-        "guess": None,
-        "problem": None,
-    }
-    try:
-        guess = guess_columns(sample)
-    except DataError as error:
-        content["problem"] = str(error)
-    else:
-        content["guess"] = {
-            "kind": guess.kind,
-            "words": str(guess),
-            "columns": dict(guess.columns),
-            "notes": list(guess.notes),
+    with open_table(path, memory=limits.MEMORY) as opened:
+        limits.check_length("columns", opened.sample, limits.COLUMNS)
+        content: dict[str, Any] = {
+            "name": title,
+            "columns": [
+                {"name": column, "values": [_short(value) for value in values[:_SHOWN]]}
+                for column, values in opened.sample.items()
+            ],
+            "guess": None,
+            "problem": None,
         }
-    return content
+        try:
+            guess = opened.guess({})
+        except DataError as error:
+            return {**content, "problem": str(error)}
+    found = {"kind": guess.kind, "words": str(guess), "columns": dict(guess.columns)}
+    return {**content, "guess": {**found, "notes": notes_rows(guess.notes)}}
 
 
 def _short(value: Any) -> str | None:
@@ -120,90 +215,68 @@ def _short(value: Any) -> str | None:
 
 def read_cells(request: FileRequest, path: Path, title: str) -> dict[str, Any]:
     """The counts of a file as the cells that a fit takes, and its individuals if they are few."""
-    columns = _columns(path, request)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        counts = _counts(path, columns, request)
-        notes = [str(one.message) for one in caught if issubclass(one.category, BinrepsWarning)]
-        people = _individuals(path, columns, request.population, counts)  # what it warns of is noted already
-    tables = counts if isinstance(counts, dict) else {None: counts}
-    for table in tables.values():
-        limits.check_counts(table)
-    return {
-        "name": title,
-        "cells": _as_cells(tables, request),
-        "columns": {name: value for name, value in columns.items() if name != "known"},
-        "notes": notes,
-        "individuals": people,
-    }
+    with reading_file(request, path, title) as source:
+        assert source.reading is not None
+        assert source.guess is not None
+        return {
+            "name": title,
+            "cells": _as_cells(source),
+            "columns": dict(source.guess.columns),
+            "notes": notes_rows(source_notes(source)),
+            "individuals": _individuals(source.reading),
+        }
 
 
-def check_file(path: Path, request: FileRequest) -> None:
-    """Refuse a file with more rows, populations or cells than the page works with."""
-    counts = _counts(path, _columns(path, request), request)
-    for table in counts.values() if isinstance(counts, dict) else [counts]:
-        limits.check_counts(table)
+@contextmanager
+def reading_file(request: FileRequest, path: Path, title: str) -> Iterator[Source]:
+    """A file that was sent, opened once, counted, and refused if it is more than the page works with."""
+    given = request.columns.columns()
+    named = named_columns(given, given.pop("truth", None))
+    with open_table(path, column_names(named), memory=limits.MEMORY, name=title) as opened:
+        limits.check_size("rows", len(opened.frame.limit(limits.ROWS + 1)), limits.ROWS)
+        source = read_source(opened, named)
+        assert source.reading is not None
+        limits.check_length("populations", source.reading.populations, limits.POPULATIONS)
+        for table in _tables(source.reading).values():
+            limits.check_counts(table)
+        yield source
 
 
-def _columns(path: Path, request: FileRequest) -> Any:
-    """The columns of a file, completed where they are not named."""
-    named = request.columns.columns()
-    taken = filter(None, [request.population, request.truth, request.known])
-    return dict(guess_columns(peek(path), named, taken).columns)
+def _tables(reading: Reading) -> dict[Any, CountTable]:
+    """The counts of each population; None names the only one."""
+    return {None: reading.counts} if isinstance(reading.counts, CountTable) else reading.counts
 
 
-def _counts(path: Path, columns: Any, request: FileRequest) -> CountTable | dict[str, CountTable]:
-    """The counts, with the statuses that are known or the truth."""
-    if request.known is not None and request.truth is not None:
-        raise DataError("give known or truth, not both: a status that informed a fit cannot judge it")
-    roles = {**columns, "known": request.known or request.truth}
-    wanted = [*Roles.of(**roles).used, *filter(None, [request.population])]
-    with open_files(path, wanted, memory=limits.MEMORY) as relation:
-        limits.check_size("rows", len(relation.limit(limits.ROWS + 1)), limits.ROWS)
-        if request.population is None:
-            return count_table(relation, **roles)
-        tables = count_tables(relation, by=request.population, **roles)
-        limits.check_length("populations", tables, limits.POPULATIONS)
-        return {str(name): table for name, table in tables.items()}
-
-
-def _as_cells(tables: dict[Any, CountTable], request: FileRequest) -> dict[str, list[Any]]:
+def _as_cells(source: Source) -> dict[str, list[Any]]:
     """The columns of `Cells`."""
+    assert source.reading is not None
     cells: dict[str, list[Any]] = {"n": [], "s": [], "weight": []}
-    status = "known" if request.known else "truth" if request.truth else None
-    for name, table in tables.items():
+    status = "known" if source.known else "truth" if source.truth else None
+    for name, table in _tables(source.reading).items():
         for part in ("n", "s", "weight"):
             cells[part] += getattr(table, part).tolist()
         if status is not None:
             known = [None if value == UNKNOWN else value for value in table.known.tolist()]
             cells.setdefault(status, []).extend(known)
         if name is not None:
-            cells.setdefault("population", []).extend([name] * len(table))
+            cells.setdefault("population", []).extend([str(name)] * len(table))
     return cells
 
 
-def _individuals(path: Path, columns: Any, population: str | None, counts: Any) -> dict[str, Any] | None:
+def _individuals(reading: Reading) -> dict[str, Any] | None:
     """Names, n and s of everyone in the order of the file; None if they are too many, or only counted."""
-    if "weight" in columns:
+    size = reading.everyone.individuals if reading.roles.long else reading.rows
+    if reading.roles.weight is not None or size > LISTED:
         return None
-    everyone = sum(counts.values(), CountTable([], [])) if isinstance(counts, dict) else counts
-    roles = dict(columns)
-    names = roles.get("individual") or []
-    names = [names] if isinstance(names, str) else list(names)
-    if population is not None and "result" in roles:
-        roles["individual"] = [population, *names]
-    target = path.with_name("individuals.parquet")
-    fit: Any = fit_average(everyone.forget_known())
-    score_file(path, target, fit, loss=Loss(), prefix="binreps ", memory=limits.MEMORY, **roles)
-    table = listed(target, limits.MEMORY)
-    if table is None:
-        return None
-    rows = [row for row in table if row["binreps n"] is not None]
+    answers, _ = joined(reading, Adding(prefix=_PREFIX))
+    rows = arrow_rows(in_order(answers)).to_pylist()
+    rows = [row for row in rows if row[f"{_PREFIX}n"] is not None]
+    names = reading.roles.individual
     people: dict[str, Any] = {
         "name": [" · ".join(str(row[name]) for name in names) or f"row {i}" for i, row in enumerate(rows, 1)],
-        "n": [plain(row["binreps n"]) for row in rows],
-        "s": [plain(row["binreps s"]) for row in rows],
+        "n": [row[f"{_PREFIX}n"] for row in rows],
+        "s": [row[f"{_PREFIX}s"] for row in rows],
     }
-    if population is not None:
-        people["population"] = [str(row[population]) for row in rows]
+    if reading.population is not None:
+        people["population"] = [str(row[reading.population]) for row in rows]
     return people

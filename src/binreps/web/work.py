@@ -15,21 +15,22 @@ import numpy as np
 from binreps.counts import CountTable
 from binreps.decide import elicit
 from binreps.decide.checks.run import check
-from binreps.decide.loss import decision_words
 from binreps.decide.plan import plan
 from binreps.decide.stopping import next_replicates
 from binreps.errors import DataError, OptionError
-from binreps.fits.bayes import BayesFit
 from binreps.model import NAMES, Rates
-from binreps.run.analysis import Analysis, Part, Settings, Source, analyse, analyse_file
+from binreps.run.analysis import Analysis, Part, Settings, Source, analysed
+from binreps.run.front import analysed_source
+from binreps.run.methods import CHOICES, METHODS
+from binreps.run.scores import scored
 from binreps.show.figures import figures
-from binreps.show.folder import listed, write_scores
 from binreps.show.plot_fits import prior_density
 from binreps.show.report import report
 from binreps.show.summary import plain, summary, table_rows
 from binreps.show.theme import theme, trusted
 from binreps.show.wording import command_line, explain, python_lines
 from binreps.tables.guess import Guess
+from binreps.tables.roles import KINDS, NEEDED, PARTS
 from binreps.web import limits
 from binreps.web.requests import (
     ExplainRequest,
@@ -41,7 +42,7 @@ from binreps.web.requests import (
     PriorRequest,
     ScoreRequest,
 )
-from binreps.web.uploads import check_file, shown_name
+from binreps.web.uploads import reading_file, shown_name
 
 _REMEMBERED = 8  # analyses of each process; one holds 10 to 30 MB
 _ASKED = 100_000  # results that they may be asked for before they are forgotten: each answer is kept in a fit
@@ -56,7 +57,7 @@ Populations = tuple[tuple[str, CountTable], ...]
 @lru_cache(maxsize=_REMEMBERED)
 def _remembered(counts: CountTable | Populations, truth: CountTable | None, settings: Settings) -> Analysis:
     """The analysis of these data with these settings."""
-    return analyse(dict(counts) if isinstance(counts, tuple) else counts, settings, truth=truth)
+    return analysed(dict(counts) if isinstance(counts, tuple) else counts, settings, truth)
 
 
 def analysis_of(request: FitRequest | FileRequest) -> Analysis:
@@ -105,11 +106,11 @@ def fit(request: FitRequest) -> dict[str, Any]:
 def _curves(part: Part) -> dict[str, Any]:
     """Prior and posterior densities of the rates, where there is a posterior of one population."""
     bayes = part.fits.get("bayes")
-    return {name: _curve(bayes, name) for name in NAMES} if isinstance(bayes, BayesFit) else {}
+    return {} if bayes is None else {name: _curve(bayes, name, part.settings.level) for name in NAMES}
 
 
-def _curve(bayes: BayesFit, name: str) -> dict[str, list[float]]:
-    """Densities of one rate where the posterior has its mass."""
+def _curve(bayes: Any, name: str, level: float) -> dict[str, Any]:
+    """Densities of one rate where the posterior has its mass, its mean and its interval."""
     end = 1.0 if name == NAMES[0] else 0.5
     marginal = bayes.marginal(name)
     likely = np.asarray(marginal.quantile(np.linspace(0.001, 0.999, 41)))
@@ -119,7 +120,29 @@ def _curve(bayes: BayesFit, name: str) -> dict[str, list[float]]:
     inside = np.unique([*np.linspace(low, high, _POINTS), *likely])
     x = np.clip(inside, near, end - near)
     posterior, prior = np.maximum(marginal.density(x), 0.0), prior_density(bayes.prior, name, x)
-    return {"x": inside.tolist(), "posterior": posterior.tolist(), "prior": prior.tolist()}
+    lower, upper = (getattr(rates, name) for rates in bayes.interval(level))
+    numbers = {"estimate": getattr(bayes.rates, name), "lower": lower, "upper": upper}
+    curves = {"x": inside.tolist(), "posterior": posterior.tolist(), "prior": prior.tolist()}
+    return {**curves, **{what: float(value) for what, value in numbers.items()}}
+
+
+def start() -> dict[str, Any]:
+    """What the page offers: the parts of columns, the kinds of tables and the methods."""
+    shown = sorted((METHODS[method] for method in CHOICES), key=lambda method: method.drawn)
+    return {
+        "parts": [
+            {
+                "id": name,
+                "title": part.title,
+                "many": part.many,
+                "counts": part.counts,
+                "label": part.label,
+            }
+            for name, part in PARTS.items()
+        ],
+        "kinds": [{"id": kind, "title": title, "parts": list(NEEDED[kind])} for kind, title in KINDS.items()],
+        "methods": [{"id": method.id, "name": method.name} for method in shown],
+    }
 
 
 def score(request: ScoreRequest) -> dict[str, Any]:
@@ -128,14 +151,13 @@ def score(request: ScoreRequest) -> dict[str, Any]:
     limits.check_size("replicates", max(map(_finite, request.n), default=0), limits.REPLICATES)
     _count_questions(len(request.n))
     one: Any = _part(_free_of_costs(request), request.population).fit
-    probability = np.atleast_1d(np.asarray((one.predict if request.new else one.score)(request.n, request.s)))
+    found = one.answers(request.n, request.s, new=request.new, level=request.level)
+    columns = {name: np.atleast_1d(np.asarray(values, dtype=float)) for name, values in found.items()}
+    probability = columns.pop("score")
     rows: dict[str, list[Any]] = {"n": request.n, "s": request.s, "probability": probability.tolist()}
-    interval = getattr(one, "predict_interval" if request.new else "score_interval", None)
-    if interval is not None:
-        lower, upper = interval(request.n, request.s, level=request.level)
-        rows |= {"lower": np.atleast_1d(lower).tolist(), "upper": np.atleast_1d(upper).tolist()}
+    rows |= {name: values.tolist() for name, values in columns.items()}
     loss = request.loss.loss()
-    rows["decision"] = decision_words(loss.classify(probability))
+    rows["decision"] = loss.words(probability)
     rows["expected_cost"] = loss.risks(probability).min(axis=-1).tolist()
     return {
         "scores": [dict(zip(rows, map(plain, row), strict=True)) for row in zip(*rows.values(), strict=True)]
@@ -232,8 +254,9 @@ def _belief(request: PriorRequest) -> elicit.Belief:
 def lines(request: LinesRequest) -> dict[str, str]:
     """The command and the lines of Python that repeat the page."""
     name = shown_name(request.name)
-    guess = Guess("long", request.columns.columns())
-    source = Source(name, (name,), (), guess, request.known, request.truth, request.population)
+    named = request.columns.columns()
+    apart = {part: named.pop(part, None) for part in ("known", "truth", "population")}
+    source = Source(name, (name,), (), Guess("long", named), **apart)
     analysis = Analysis(request.settings(), (), source=source)
     return {"command": command_line(analysis, "results"), "python": python_lines(analysis)}
 
@@ -242,17 +265,14 @@ def lines(request: LinesRequest) -> dict[str, str]:
 
 
 @contextmanager
-def _analysed(request: FileRequest, path: Path | None, title: str) -> Iterator[tuple[Analysis, Path]]:
-    """The analysis of the file, or of the cells, and where files for the answer may lie."""
+def _analysed(request: FileRequest, path: Path | None, title: str) -> Iterator[Analysis]:
+    """The analysis of the file, which stays open, or of the cells."""
     if path is None:
-        with tempfile.TemporaryDirectory(prefix="binreps-web-") as folder:
-            yield analysis_of(request), Path(folder)
+        yield analysis_of(request)
         return
     settings = request.settings()
-    check_file(path, request)
-    columns = {**request.columns.columns(), "known": request.known}
-    how: Any = {"population": request.population, "truth": request.truth, "memory": limits.MEMORY}
-    yield analyse_file(path, settings, name=title, **how, **columns), path.parent
+    with reading_file(request, path, title) as source:
+        yield analysed_source(source, settings)
 
 
 def _public(analysis: Analysis) -> Analysis:
@@ -263,24 +283,25 @@ def _public(analysis: Analysis) -> Analysis:
 
 def written_scores(request: FileRequest, path: Path | None, title: str) -> bytes:
     """Everyone's score and decision as CSV."""
-    with _analysed(request, path, title) as (analysis, folder):
-        target = folder / "scores.csv"
-        write_scores(analysis, target, memory=limits.MEMORY)
+    with (
+        tempfile.TemporaryDirectory(prefix="binreps-web-") as folder,
+        _analysed(request, path, title) as analysis,
+        scored(analysis) as everyone,
+    ):
+        target = Path(folder, "scores.csv")
+        everyone.write(target)
         return target.read_bytes()
 
 
 def written_report(request: FileRequest, path: Path | None, title: str) -> bytes:
     """The report as one HTML page."""
-    with _analysed(request, path, title) as (analysis, folder):
-        scores = folder / "scores.parquet"
-        write_scores(analysis, scores, memory=limits.MEMORY)
-        page = report(_public(analysis), listed(scores, limits.MEMORY), "scores.csv")
-        return page.encode("utf-8", "replace")
+    with _analysed(request, path, title) as analysis, scored(analysis) as everyone:
+        return report(_public(analysis), everyone.rows, "scores.csv").encode("utf-8", "replace")
 
 
 def written_summary(request: FileRequest, path: Path | None, title: str) -> dict[str, Any]:
     """The summary of an analysis, as `binreps analyse` writes it."""
-    with _analysed(request, path, title) as (analysis, _):
+    with _analysed(request, path, title) as analysis:
         return summary(_public(analysis))
 
 

@@ -10,7 +10,8 @@ async function answered(path, options) {
   }
   if (response.ok) return response;
   const content = await response.json().catch(() => ({}));
-  throw new Error(content.error ?? `the server answered with status ${response.status}`);
+  const problem = new Error(content.error ?? `the server answered with status ${response.status}`);
+  throw Object.assign(problem, { status: response.status });
 }
 
 export const get = (path) => answered(path);
@@ -21,11 +22,34 @@ export async function ask(path, content, signal) {
   return response.json();
 }
 
-export function send(path, file, request) {
+function post(path, fields) {
   const form = new FormData();
-  if (request) form.append("request", JSON.stringify(request));
-  form.append("file", file, file.name);
+  for (const [name, value] of Object.entries(fields)) {
+    if (value instanceof File) form.append(name, value, value.name);
+    else if (value) form.append(name, value);
+  }
   return answered(path, { method: "POST", body: form });
+}
+
+// A file that the server keeps: sent once, then known by its id; sent again only if the server has it no more.
+export function upload(file, replaced) {
+  let id = null;
+  const describe = async () => {
+    const described = await (await post("/api/columns", { file, upload: id ?? replaced })).json();
+    id = described.id;
+    return described;
+  };
+  const about = async (path, request) => {
+    const asked = () => post(path, { request: JSON.stringify(request), upload: id });
+    try {
+      return await asked();
+    } catch (error) {
+      if (error.status !== 410) throw error;
+      await describe();
+      return asked();
+    }
+  };
+  return { file, id: () => id, describe, about };
 }
 
 // Calls of one kind: a new one replaces those that wait or run, and waits a moment for more to come.

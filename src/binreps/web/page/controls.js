@@ -1,7 +1,7 @@
 // What the user moves: costs, expectations, method.
 
 import { ask } from "./api.js";
-import { byId, h, tell } from "./dom.js";
+import { byId, fill, h, tell } from "./dom.js";
 import { percent, short } from "./words.js";
 
 const COSTS = {
@@ -92,7 +92,8 @@ function editor(name, belief, prior, onPrior) {
   return h("div", { class: "belief" }, h("label", { for: id("on") }, tick, " ", belief.title), inside);
 }
 
-export function choices(onChange) {
+export function choices(methods, onChange) {
+  fill("method", methods.map(({ id, name }) => h("option", { value: id }, name)));
   for (const id of ["method", "level", "replicates"]) byId(id).addEventListener("change", onChange);
   return () => {
     const replicates = byId("replicates").value;

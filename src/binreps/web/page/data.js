@@ -1,49 +1,36 @@
 // How data come in: the example, a file, pasted rows or typed counts. All of them become a file, so that there
 // is one road: its columns are guessed, shown and can be corrected.
 
-import { get, send } from "./api.js";
+import { get, upload } from "./api.js";
 import { byId, fill, h, tell } from "./dom.js";
 import { plural } from "./words.js";
 
-const PARTS = {
-  individual: "Individual",
-  result: "Result",
-  replicates: "Results, one column per replicate",
-  n: "Number of replicates n",
-  s: "Number of positives s",
-  weight: "Number of individuals",
-};
-const NEEDED = {
-  long: ["individual", "result"],
-  wide: ["individual", "replicates"],
-  counted: ["individual", "n", "s"],
-  cells: ["n", "s", "weight"],
-};
-const OTHER = {
-  known: "Known status (informs the fit)",
-  truth: "True status (only judges)",
-  population: "Population (same test)",
-};
 const TYPED = { kind: "cells", columns: { n: "n", s: "s", weight: "individuals" } };
 const FIRST_COUNTS = [[4, 0, 50], [4, 1, 18], [4, 2, 6], [4, 3, 9], [4, 4, 17]];
 
-export function dataDoor(onCells) {
-  const state = { file: null, described: null, kind: null, columns: {}, other: {}, labels: {} };
+// `offered` is what the server says of parts and kinds.
+export function dataDoor(offered, onCells) {
+  const state = { sent: null, described: null, kind: null, columns: {}, other: {}, labels: {} };
+  const titles = Object.fromEntries(offered.parts.map((part) => [part.id, part.title]));
+  const kinds = Object.fromEntries(offered.kinds.map((kind) => [kind.id, kind]));
+  const others = offered.parts.filter((part) => !part.counts && !part.label);
+  const labels = offered.parts.filter((part) => part.label);
 
   // What the server needs to read the file; also what it needs to read it again for the report.
   const how = () => {
-    const columns = { ...state.labels };
-    for (const part of NEEDED[state.kind] ?? []) if (state.columns[part]) columns[part] = state.columns[part];
-    return { columns, ...state.other };
+    const columns = { ...state.labels, ...state.other };
+    for (const part of kinds[state.kind]?.parts ?? []) if (state.columns[part]) columns[part] = state.columns[part];
+    return { columns };
   };
 
   async function open(file, { other = {}, kind, columns } = {}) {
     busy(true);
     tell("problem", null);
     try {
-      const described = await (await send("/api/columns", file)).json();
+      const sent = upload(file, state.sent?.id());
+      const described = await sent.describe();
       const { guess } = described;
-      Object.assign(state, { file, described, other, labels: {}, kind: kind ?? guess?.kind ?? "long", columns: { ...(columns ?? guess?.columns) } });
+      Object.assign(state, { sent, described, other, labels: {}, kind: kind ?? guess?.kind ?? "long", columns: { ...(columns ?? guess?.columns) } });
       byId("loaded").hidden = false;
       byId("columns").open = Boolean(described.problem);
       showRoles();
@@ -63,10 +50,10 @@ export function dataDoor(onCells) {
     busy(true);
     tell("problem", null);
     try {
-      const counted = await (await send("/api/counts", state.file, how())).json();
+      const counted = await (await state.sent.about("/api/counts", how())).json();
       const seen = counted.cells.weight.reduce((sum, weight) => sum + weight, 0);
-      fill("source", h("strong", {}, counted.name), `: ${plural(seen, "individual")}, ${state.described.kinds[state.kind]}.`);
-      onCells({ ...counted, notes: [...statusNotes(), ...counted.notes] });
+      fill("source", h("strong", {}, counted.name), `: ${plural(seen, "individual")}, ${kinds[state.kind].title}.`);
+      onCells(counted);
     } catch (error) {
       tell("problem", error.message);
       byId("columns").open = true;
@@ -76,29 +63,24 @@ export function dataDoor(onCells) {
     }
   }
 
-  // A column that looks like a status is mentioned until it has a part.
-  const statusNotes = () => (state.other.known || state.other.truth ? [] : (state.described.guess?.notes ?? []));
-
   function showRoles() {
     const names = state.described.columns.map((column) => column.name);
     const options = (chosen) => [h("option", { value: "" }, "–"),
       ...names.map((name) => h("option", { value: name, selected: name === chosen }, name))];
     const choice = (part, title, chosen, set) => h("div", {}, h("label", { for: `part-${part}` }, title),
       h("select", { id: `part-${part}`, onchange: (event) => { set(event.target.value || undefined); count(); } }, options(chosen)));
-    const label = (part, title) => h("div", {}, h("label", { for: `label-${part}` }, title),
-      h("input", { id: `label-${part}`, type: "text", value: state.labels[part] ?? "",
-        onchange: (event) => { state.labels[part] = event.target.value || undefined; count(); } }));
-    const kinds = h("div", {}, h("label", { for: "kind" }, "The file has"),
+    const label = ({ id, title }) => h("div", {}, h("label", { for: `label-${id}` }, title),
+      h("input", { id: `label-${id}`, type: "text", value: state.labels[id] ?? "",
+        onchange: (event) => { state.labels[id] = event.target.value || undefined; count(); } }));
+    const choices = h("div", {}, h("label", { for: "kind" }, "The file has"),
       h("select", { id: "kind", onchange: (event) => { state.kind = event.target.value; showRoles(); count(); } },
-        Object.entries(state.described.kinds).map(([kind, words]) =>
-          h("option", { value: kind, selected: kind === state.kind }, words))));
-    const parts = NEEDED[state.kind].map((part) => part === "replicates" ? ticks(names)
-      : choice(part, PARTS[part], single(state.columns[part]), (name) => { state.columns[part] = name; }));
-    const others = Object.entries(OTHER).map(([part, title]) =>
-      choice(part, title, state.other[part], (name) => { state.other[part] = name; }));
-    const labels = state.kind === "long" || state.kind === "wide"
-      ? [label("positive", "Word for positive, if unusual"), label("negative", "Word for negative, if unusual")] : [];
-    fill("roles", kinds, parts, others, labels);
+        offered.kinds.map(({ id, title }) => h("option", { value: id, selected: id === state.kind }, title))));
+    const parts = kinds[state.kind].parts.map((part) => part === "replicates" ? ticks(names)
+      : choice(part, titles[part], single(state.columns[part]), (name) => { state.columns[part] = name; }));
+    const more = others.map(({ id, title }) =>
+      choice(id, title, state.other[id], (name) => { state.other[id] = name; }));
+    const worded = kinds[state.kind].parts.some((part) => part === "result" || part === "replicates");
+    fill("roles", choices, parts, more, worded ? labels.map(label) : []);
     showSample();
   }
 
@@ -110,7 +92,7 @@ export function dataDoor(onCells) {
       state.columns.replicates = names.filter((each) => chosen.has(each));
       count();
     };
-    return h("fieldset", { class: "ticks" }, h("legend", {}, PARTS.replicates), names.map((name) =>
+    return h("fieldset", { class: "ticks" }, h("legend", {}, titles.replicates), names.map((name) =>
       h("label", {}, h("input", { type: "checkbox", checked: chosen.has(name), onchange: change(name) }), " ", name)));
   }
 
@@ -139,7 +121,7 @@ export function dataDoor(onCells) {
   byId("add-row").addEventListener("click", () => addRow([]));
   FIRST_COUNTS.forEach(addRow);
   acceptDrops(open);
-  return { file: () => state.file, how };
+  return { file: () => state.sent.file, about: (path, request) => state.sent.about(path, request), how };
 }
 
 const single = (value) => (Array.isArray(value) ? value[0] : value);

@@ -76,10 +76,12 @@ const RATES = {
   false_positive: { title: "Specificity", turned: true },
 };
 
-// Prior and posterior of one rate, with its interval.
-function rateCurve(name, curve, row) {
+// Prior and posterior of one rate, with its mean and interval.
+function rateCurve(name, curve) {
   const { title, turned } = RATES[name];
   const turn = (value) => (turned ? 1 - value : value);
+  const [lower, upper] = [turn(curve.lower), turn(curve.upper)].sort((a, b) => a - b);
+  const estimate = turn(curve.estimate);
   const width = 300;
   const height = 180;
   const ends = [turn(curve.x[0]), turn(curve.x.at(-1))].sort((a, b) => a - b);
@@ -89,21 +91,18 @@ function rateCurve(name, curve, row) {
   const y = (density) => scale(0, highest, base, 10)(Math.min(density, highest));
   const points = (densities) => curve.x.map((value, i) => [x(turn(value)), y(densities[i])]);
   const inside = curve.x.map((value, i) => [turn(value), curve.posterior[i]])
-    .filter(([value]) => row && value >= row.lower && value <= row.upper)
+    .filter(([value]) => value >= lower && value <= upper)
     .sort((a, b) => a[0] - b[0]).map(([value, density]) => [x(value), y(density)]);
   const area = inside.length > 1
     ? svg("path", { class: "area", d: `${path([[inside[0][0], base], ...inside, [inside.at(-1)[0], base]])}Z` }) : null;
-  const mean = row ? svg("line", { class: "mean", x1: x(row.Bayes), x2: x(row.Bayes), y1: base, y2: 14 }) : null;
-  const words = row ? `${title} ${percent(row.Bayes)}, interval ${percent(row.lower)} to ${percent(row.upper)}` : title;
+  const mean = svg("line", { class: "mean", x1: x(estimate), x2: x(estimate), y1: base, y2: 14 });
+  const words = `${title} ${percent(estimate)}, interval ${percent(lower)} to ${percent(upper)}`;
   return svg("svg", { viewBox: `0 0 ${width} ${height}`, role: "img", "aria-label": words },
     area, svg("path", { class: "prior-line", d: path(points(curve.prior)) }),
     svg("path", { class: "posterior-line", d: path(points(curve.posterior)) }), mean,
     axis(x, ...ends, base, title, (value) => `${Number((100 * value).toFixed(3))}%`, 4));
 }
 
-export function rateCurves(curves, rates) {
-  const rows = Object.fromEntries(rates.map((row) => [row.rate, row]));
-  const named = { prevalence: "prevalence", false_negative: "sensitivity", false_positive: "specificity" };
-  return Object.keys(RATES).filter((name) => curves[name])
-    .map((name) => rateCurve(name, curves[name], rows[named[name]]));
+export function rateCurves(curves) {
+  return Object.keys(RATES).filter((name) => curves[name]).map((name) => rateCurve(name, curves[name]));
 }

@@ -1,6 +1,6 @@
 // The page: data come in, are fitted on the server, and decided here, at once, whenever a cost moves.
 
-import { ask, latest, send } from "./api.js";
+import { ask, get, latest } from "./api.js";
 import { beliefs, choices, costSliders, fail } from "./controls.js";
 import { dataDoor } from "./data.js";
 import { rule } from "./decide.js";
@@ -9,10 +9,12 @@ import { showDecisions, showFindings, showFit, showNext, showPlan, showPeople } 
 
 const page = { data: null, fit: null, part: 0 };
 
+const offered = await (await get("/api/start")).json(); // parts of columns, kinds of tables, methods
+const methods = Object.fromEntries(offered.methods.map(({ id, name }) => [id, name]));
 const costs = costSliders(moved);
 const prior = beliefs(() => refit());
-const chosen = choices(() => refit());
-const door = dataDoor(loaded);
+const chosen = choices(offered.methods, () => refit());
+const door = dataDoor(offered, loaded);
 
 const loss = () => ({
   false_positive: costs.falsePositive,
@@ -59,7 +61,7 @@ function showPopulations() {
 }
 
 function redrawFit() {
-  showFit(page.fit, page.part, page.data.notes);
+  showFit(page.fit, page.part, page.data.notes, methods);
   redraw();
   followUp();
 }
@@ -141,7 +143,7 @@ const figures = latest(400, quietly(async (signal) => {
 }));
 
 async function plan() {
-  const rates = Object.fromEntries(population().rates.map((row) => [row.rate.replace("-", "_"), row.Bayes]));
+  const rates = Object.fromEntries(population().rates.map((row) => [row.rate, row[population().interval_by]]));
   const asked = {
     prevalence: rates.prevalence,
     false_positive: rates.false_positive,
@@ -176,7 +178,7 @@ async function download(path, name) {
   byId("said").textContent = `Making ${name} …`;
   try {
     const request = { ...door.how(), ...settings(), loss: loss() };
-    save(await (await send(path, door.file(), request)).blob(), name);
+    save(await (await door.about(path, request)).blob(), name);
     byId("said").textContent = `${name} is among your downloads.`;
   } catch (error) {
     byId("said").textContent = error.message;

@@ -11,19 +11,20 @@ const SIGNS = { negative: "−", inconclusive: "?", positive: "+" };
 export const tag = (answer) => h("span", { class: `tag ${answer ?? ""}` }, answer ?? "undecided");
 
 // What does not depend on the costs.
-export function showFit(fit, part, notes) {
+export function showFit(fit, part, notes, methods) {
   const population = fit.populations[part];
-  fill("cards", ["prevalence", "sensitivity", "specificity"].map((name) => card(name, population.headline[name], fit.options.level)));
-  fill("notes", [...new Set([...notes, ...fit.notes])].map((note) => h("p", { class: "note" }, note)));
-  fill("curves", rateCurves(fit.curves[part], population.rates));
-  const columns = Object.fromEntries(Object.keys(population.rates[0]).map((name) => [name, name]));
-  fillTable("rates", population.rates, columns, (value) => (typeof value === "string" ? value : chance(value)));
+  fill("cards", Object.entries(population.headline).map(([name, one]) => card(name, one, fit.options.level)));
+  const sentences = new Set([...notes, ...fit.notes].map((note) => note.sentence));
+  fill("notes", [...sentences].map((sentence) => h("p", { class: "note" }, sentence)));
+  fill("curves", rateCurves(fit.curves[part]));
+  const columns = Object.fromEntries(Object.keys(population.rates[0]).map((name) => [name, methods[name] ?? name]));
+  fillTable("rates", population.rates, columns, (value, name) => (name === "rate" ? value.replace("_", "-") : chance(value)));
 }
 
-function card(name, words, level) {
-  const [estimate, interval] = words.split(" (");
-  const range = interval ? `${Math.round(100 * level)}% interval ${interval.replace(")", "")}` : "no interval by this method";
-  return h("div", { class: "card" }, h("h2", {}, name[0].toUpperCase() + name.slice(1)), h("strong", {}, estimate),
+function card(name, { estimate, lower, upper }, level) {
+  const range = lower === null ? "no interval by this method"
+    : `${Math.round(100 * level)}% interval ${percent(lower)} to ${percent(upper)}`;
+  return h("div", { class: "card" }, h("h2", {}, name[0].toUpperCase() + name.slice(1)), h("strong", {}, percent(estimate)),
     h("span", { class: "quiet" }, range));
 }
 
@@ -76,7 +77,7 @@ export function showPeople(data, population, costs) {
   fillTable("people", shown, columns, (value, name, row) => {
     if (name === "answer") return tag(value);
     if (name === "score") return chance(value);
-    if (name === "interval") return row.lower === undefined ? "" : `${chance(row.lower)} to ${chance(row.upper)}`;
+    if (name === "interval") return row.lower === null ? "" : `${chance(row.lower)} to ${chance(row.upper)}`;
     return value;
   });
   const more = found > shown.length ? `; the first ${count(shown.length)} are shown, the download has them all` : "";

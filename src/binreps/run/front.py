@@ -1,0 +1,267 @@
+"""The front door: any table, its columns named or guessed, into one fit or a whole analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from typing import Any, Unpack
+
+import numpy as np
+
+from binreps.counts import CountTable
+from binreps.errors import DataError, OptionError
+from binreps.model import Prior
+from binreps.notes import Note, warn_of
+from binreps.options import generator
+from binreps.run.analysis import Analysis, Settings, Source, analysed
+from binreps.run.methods import METHODS, check_method
+from binreps.tables.files import PathLike
+from binreps.tables.opened import OpenTable, Reading, open_table, read
+from binreps.tables.roles import AllColumns, check_keywords, column_names
+
+Counts = CountTable | Mapping[Any, CountTable]
+
+_KNOWN = "scores say what the replicates say, also of individuals whose status is known"
+
+
+def fit(
+    table: Any | PathLike | Sequence[PathLike] | Counts,
+    *,
+    prior: Prior | None = None,
+    rng: np.random.Generator | int | None = None,
+    method: str = "bayes",
+    memory: str | None = None,
+    **columns: Unpack[AllColumns],
+) -> Any:
+    """Estimate prevalence and error rates from any table: the columns that are named decide the model.
+
+    Without a `population` this is `fit_bayes`; with one it is `fit_populations`, whose populations took the
+    same test and have a prevalence each. `method` may name another way to fit.
+
+    Parameters
+    ----------
+    table : dataframe, path, list of paths, Table, CountTable or mapping of CountTable
+        Whatever `count_table` reads, or what is counted already.
+    prior : Prior, optional
+        Of the three rates; `Prior()` if not given.
+    rng : Generator or int, optional
+        Where the random numbers of a sampled model come from. No model that these columns choose draws any.
+    method : {"bayes", "map", "average", "median", "overdispersed"}
+    memory : str, optional
+        The most memory to use for files, such as "4GB".
+    population : str, optional
+        Column that says which population a row belongs to.
+    **columns
+        Which column plays which part, as in `count_table`. If none is named they are guessed, and a warning
+        says how the table was read.
+
+    Returns
+    -------
+    any fit
+
+    Examples
+    --------
+    >>> import binreps as br
+    >>> tests = br.Table({"patient": [1, 1, 2, 2, 3, 3], "test": [1, 1, 0, 0, 0, 1]})
+    >>> result = fit(tests, individual="patient", result="test")
+    >>> result == br.fit_bayes(br.count_table(tests, individual="patient", result="test"))
+    True
+    """
+    if "covariates" in columns:
+        raise OptionError("covariates are not used by any model yet; leave them out")
+    check_keywords(columns, AllColumns)
+    check_method(method)
+    if rng is not None:
+        generator(rng)
+    counts, notes = _counts_of(table, columns, memory)
+    if isinstance(counts, CountTable):
+        chosen = METHODS[method]
+    elif method == "bayes":
+        chosen = METHODS["populations"]
+    else:
+        raise OptionError(f"several populations are fitted by the method bayes, got {method!r}")
+    if prior is not None and not chosen.takes_prior:
+        raise OptionError(f"the method {method} takes no prior, got {prior!r}")
+    warn_of(notes)
+    return chosen.fit(counts) if prior is None else chosen.fit(counts, prior)
+
+
+def _counts_of(table: Any, columns: Mapping[str, Any], memory: str | None) -> tuple[Counts, tuple[Note, ...]]:
+    """The counts of any table, or those that are given."""
+    if isinstance(table, CountTable | Mapping):
+        return _counted(table, columns), ()
+    return _read_counts(table, columns, memory)
+
+
+def _counted(table: Counts, columns: Mapping[str, Any]) -> Counts:
+    """Counts as they are: they have no columns, and several are populations."""
+    named = [name for name, value in columns.items() if value is not None]
+    if named:
+        raise OptionError(f"counts have no columns, so {named[0]} cannot name one")
+    if isinstance(table, Mapping):
+        for value in table.values():
+            if not isinstance(value, CountTable):
+                rule = "a mapping must hold one CountTable for each population"
+                raise DataError(f"{rule}, got {type(value).__name__}")
+    return table
+
+
+def _read_counts(
+    table: Any, columns: Mapping[str, Any], memory: str | None
+) -> tuple[Counts, tuple[Note, ...]]:
+    """The counts of a table whose columns are named, or guessed if none is."""
+    named = {name: value for name, value in columns.items() if value is not None}
+    population = named.pop("population", None)
+    with open_table(table, _wanted(named, population), memory=memory) as opened:
+        notes: tuple[Note, ...] = ()
+        if not named:
+            guess = opened.guess({}, list(filter(None, [population])))
+            named = dict(guess.columns)
+            notes = (Note("columns-guessed", f"read as {guess}"), *guess.notes)
+        reading = read(opened, named, population)
+    return reading.counts, (*notes, *reading.notes)
+
+
+def _wanted(columns: Mapping[str, Any], *more: str | None) -> list[str]:
+    """The columns that a header must have."""
+    return [*column_names(columns), *(name for name in more if name is not None)]
+
+
+def analyse(
+    table: Any | PathLike | Sequence[PathLike] | Counts,
+    settings: Settings | None = None,
+    *,
+    truth: str | CountTable | None = None,
+    memory: str | None = None,
+    name: str | None = None,
+    **columns: Unpack[AllColumns],
+) -> Analysis:
+    r"""Fit by every method, decide by one, and keep all of it for the terminal, a file or a report.
+
+    Parameters
+    ----------
+    table : dataframe, path, list of paths, Table, CountTable or mapping of CountTable
+        Whatever `count_table` reads, or what is counted already; several count tables are populations that
+        took the same test (`fit_populations`).
+    settings : Settings, optional
+        Method, prior, costs, level of intervals, length of the decision table.
+    truth : str or CountTable, optional
+        Column with the true statuses, which judge the answers and inform no fit (`known` does). For counts:
+        the same individuals with their true statuses as `known`.
+    memory : str, optional
+        The most memory to use for files, such as "4GB".
+    name : str, optional
+        What to call the data, if not by the name of the file.
+    population : str, optional
+        Column of the populations, which took the same test.
+    **columns
+        Which column plays which part, as in `count_table`; those that are not named are guessed.
+
+    Returns
+    -------
+    Analysis
+
+    Examples
+    --------
+    >>> analysis = analyse(CountTable([3, 3, 3], [0, 1, 3], [60, 9, 31]))
+    >>> analysis.answers
+    {'negative': 69, 'inconclusive': 0, 'positive': 31}
+    >>> print(analysis.main.rates())
+    rate            average  median    map  bayes  lower  upper
+    prevalence        0.340   0.310  0.310  0.312  0.239  0.390
+    false_positive    0.030   0.043  0.048  0.052  0.029  0.080
+    false_negative    0.059   0.000  0.011  0.022  0.004  0.052
+    sensitivity       0.941   1.000  0.989  0.978  0.948  0.996
+    specificity       0.970   0.957  0.952  0.948  0.920  0.971
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "tests.csv")
+    >>> _ = path.write_text("patient,first,second,third\nann,1,1,1\nbob,0,,0\n")
+    >>> source = analyse(path).source
+    >>> source.guess.kind, source.guess.columns["replicates"], source.missing
+    ('wide', ['first', 'second', 'third'], 1)
+    """
+    with analysing(table, settings, truth=truth, memory=memory, name=name, **columns) as analysis:
+        return analysis
+
+
+@contextmanager
+def analysing(
+    table: Any,
+    settings: Settings | None = None,
+    *,
+    truth: str | CountTable | None = None,
+    memory: str | None = None,
+    name: str | None = None,
+    **columns: Unpack[AllColumns],
+) -> Iterator[Analysis]:
+    """`analyse`, with the files kept open: what is written meanwhile needs no second reading."""
+    settings = settings or Settings()
+    if isinstance(table, CountTable | Mapping):
+        counts = _counted(table, columns)
+        if truth is not None and not isinstance(truth, CountTable):
+            raise OptionError(f"the truth of counts must be a CountTable, got {type(truth).__name__}")
+        yield replace(analysed(counts, settings, truth), source=Source(name or "counts"))
+        return
+    if isinstance(truth, CountTable):
+        raise OptionError("the truth of a table must be the name of its column, got a CountTable")
+    named = named_columns(columns, truth)
+    with open_table(table, column_names(named), memory=memory, name=name) as opened:
+        yield analysed_source(read_source(opened, named), settings)
+
+
+def named_columns(columns: Mapping[str, Any], truth: str | None) -> dict[str, Any]:
+    """The columns that are named, a truth among them; a status is known or judges, not both."""
+    check_keywords(columns, AllColumns)
+    given = {**columns, "truth": truth}
+    named = {part: value for part, value in given.items() if value is not None}
+    if "known" in named and truth is not None:
+        rule = "a status that informed a fit cannot judge it"
+        raise OptionError(f"give known={named['known']!r} or truth={truth!r}, not both: {rule}")
+    return named
+
+
+def read_source(opened: OpenTable, named: Mapping[str, Any]) -> Source:
+    """An open table with its columns completed, and counted."""
+    apart = {part: named.get(part) for part in ("known", "truth", "population")}
+    given = {part: value for part, value in named.items() if part not in apart}
+    guess = opened.guess(given, list(filter(None, apart.values())))
+    status = apart["known"] or apart["truth"]
+    reading = read(opened, {**guess.columns, "known": status}, apart["population"])
+    return Source(
+        opened.name,
+        tuple(map(str, opened.paths)),
+        opened.sha256,
+        guess,
+        **apart,
+        columns=tuple(opened.sample),
+        missing=reading.missing,
+        reading=reading,
+    )
+
+
+def source_notes(source: Source) -> tuple[Note, ...]:
+    """How a table was read."""
+    assert source.guess is not None
+    assert source.reading is not None
+    known = () if source.known is None else (Note("known-scored", _KNOWN),)
+    return tuple(dict.fromkeys([*source.guess.notes, *source.reading.notes, *known]))
+
+
+def analysed_source(source: Source, settings: Settings) -> Analysis:
+    """The analysis of a table that was read."""
+    assert source.reading is not None
+    judge, counts = _judge(source.reading, source.truth)
+    analysis = analysed(counts, settings, judge)
+    notes = dict.fromkeys([*source_notes(source), *analysis.notes])
+    return replace(analysis, source=source, notes=tuple(notes))
+
+
+def _judge(reading: Reading, truth: str | None) -> tuple[CountTable | None, Counts]:
+    """The truth that judges, if there is one, and the counts that a fit may see."""
+    counts = reading.counts
+    if truth is None:
+        return None, counts
+    if isinstance(counts, CountTable):
+        return counts, counts.forget_known()
+    return reading.everyone, {name: table.forget_known() for name, table in counts.items()}

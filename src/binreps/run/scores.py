@@ -1,0 +1,88 @@
+"""Everyone's score and decision, for the rows that an analysis read: written and listed, in one join."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from binreps.run.analysis import Analysis
+from binreps.table import Table
+from binreps.tables.files import PathLike
+from binreps.tables.join import ADDED, Adding, in_order, joined
+from binreps.tables.opened import Reading, arrow_rows, open_table, read
+from binreps.tables.write import write_arrow, write_file, write_table
+
+LISTED = 10_000
+"""Rows up to which they are listed; beyond, the file of scores has them."""
+
+
+class Scored(NamedTuple):
+    """Everyone's rows: how to write them to a file, and themselves if they are few."""
+
+    write: Callable[[PathLike], None]
+    rows: Table | None
+    connection: Any = None  # that other files may be written on
+
+
+@contextmanager
+def scored(analysis: Analysis, *, memory: str | None = None) -> Iterator[Scored]:
+    """The rows that were read with their scores; cell by cell where only counts were given."""
+    if analysis.source.reading is None:
+        table = together(analysis, "cells")
+        yield Scored(lambda target: write_table(table, target), table if len(table) <= LISTED else None)
+        return
+    with reopened(analysis, memory=memory) as reading:
+        yield _scored_rows(analysis, reading)
+
+
+@contextmanager
+def reopened(analysis: Analysis, *, memory: str | None = None) -> Iterator[Reading]:
+    """What was read, if it is still open; else read again."""
+    source = analysis.source
+    assert source.reading is not None
+    assert source.guess is not None
+    if not source.reading.table.closed:
+        yield source.reading
+        return
+    with open_table([Path(path) for path in source.paths], source.reading.roles.used, memory=memory) as table:
+        yield read(table, source.guess.columns, source.population, numbered=True)
+
+
+def _scored_rows(analysis: Analysis, reading: Reading) -> Scored:
+    """The rows joined to their scores: few of them at once, many only as they are written."""
+    settings, files = analysis.settings, reading.table.files
+    adding = Adding([analysis.fit], settings.loss, level=settings.level, prefix=_prefix(analysis))
+    answers, _ = joined(reading, adding)
+    few = (reading.everyone.individuals if reading.roles.long else reading.rows) <= LISTED
+    connection = None if files is None else files.connection
+    if files is not None and not few:
+        return Scored(lambda target: write_file(in_order(answers), target), None, connection)
+    rows = arrow_rows(answers if files is None else in_order(answers))
+    table = Table({name: rows.column(name).to_pylist() for name in rows.column_names})
+    return Scored(lambda target: write_arrow(rows, target, connection), table if few else None, connection)
+
+
+def _prefix(analysis: Analysis) -> str:
+    """A prefix for the added columns, where the table has columns of the same names."""
+    guess, have = analysis.source.guess, {name.casefold() for name in analysis.source.columns}
+    if guess is None or guess.kind == "long":
+        return ""
+    own = {guess.columns.get("n"), guess.columns.get("s")} & {"n", "s"}
+    return "binreps_" if (set(ADDED) - own) & have else ""
+
+
+def together(analysis: Analysis, what: str) -> Table:
+    """The tables of all populations below each other, with their names if there are several."""
+    tables = [
+        (part.name, {"cells": part.cells, "decisions": part.decisions}[what]) for part in analysis.parts
+    ]
+    if len(tables) == 1:
+        return tables[0][1]
+    columns: dict[str, list[Any]] = {
+        "population": [name for name, table in tables for _ in range(len(table))]
+    }
+    for name in tables[0][1].columns:
+        columns[name] = [value for _, table in tables for value in table[name]]
+    return Table(columns)

@@ -1,0 +1,322 @@
+"""A table that is open: files or a dataframe, opened once, looked at once, counted once.
+
+::
+
+    open_table ──► OpenTable ──► guess ──► read ──► Reading (counts, missing results, notes)
+                                                      └──► joined back, on the same connection (join.py)
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Unpack
+
+import narwhals.stable.v2 as nw
+
+from binreps.counts import CountTable
+from binreps.errors import DataError
+from binreps.notes import Note, warn_of
+from binreps.table import Table
+from binreps.tables.files import OpenFiles, PathLike, open_files
+from binreps.tables.groups import counted_groups, group_names
+from binreps.tables.guess import Guess, guess_columns
+from binreps.tables.roles import Columns, Roles, column_names
+from binreps.tables.tally import ORDER, Frame, collected, open_frame, prepare, tally
+
+_SAMPLE = 1000  # rows that columns are guessed from
+
+
+@dataclass(eq=False)
+class OpenTable:
+    """Rows where they live: those of files on a connection of our own, or the user's dataframe.
+
+    Attributes
+    ----------
+    frame : dataframe
+        The rows: a DuckDB relation over files, or what the user gave.
+    name : str
+        What to call the data.
+    files : OpenFiles, optional
+    closed : bool
+        Whether the files are closed; a dataframe never is.
+    """
+
+    frame: Any
+    name: str = "data"
+    files: OpenFiles | None = None
+    closed: bool = False
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """The files, if there are any."""
+        return () if self.files is None else self.files.paths
+
+    @cached_property
+    def sample(self) -> dict[str, list[Any]]:
+        """The columns with their first values: what columns are guessed from."""
+        head = collected(open_frame(self.frame).head(_SAMPLE))
+        return {name: head[name].to_list() for name in head.columns}
+
+    @cached_property
+    def sha256(self) -> tuple[str, ...]:
+        """The hash of each file's bytes."""
+        return tuple(_sha256(file) for file in self.paths)
+
+    def guess(self, given: Mapping[str, Any], left_out: Sequence[str] = ()) -> Guess:
+        """The columns completed where they are not named."""
+        columns: Any = given
+        guess = guess_columns(self.sample, columns, left_out)
+        if self.files is not None:
+            self.files.check_single(column_names(guess.columns))
+        return guess
+
+    def numbered(self) -> Any:
+        """The rows with their number in a column ORDER, where they are few or in memory."""
+        if self.files is not None:
+            return self.files.numbered()
+        original = open_frame(self.frame)
+        return original.with_row_index(ORDER) if isinstance(original, nw.DataFrame) else original
+
+
+@contextmanager
+def open_table(
+    table: Any, wanted: Sequence[str] = (), *, memory: str | None = None, name: str | None = None
+) -> Iterator[OpenTable]:
+    """A path, several, a dataframe or a `Table` as an open table; files are closed at the end."""
+    if not is_path(table):
+        yield OpenTable(native(table), name or "data")
+        return
+    with open_files(table, wanted, memory=memory) as files:
+        first, more = files.paths[0].name, len(files.paths) - 1
+        opened = OpenTable(files.relation, name or (f"{first} and {more} more" if more else first), files)
+        try:
+            yield opened
+        finally:
+            opened.closed = True
+
+
+def is_path(table: Any) -> bool:
+    """Whether a table is given by the names of its files."""
+    several = table if isinstance(table, list | tuple) else [table]
+    return all(isinstance(each, str | os.PathLike) for each in several)
+
+
+def native(table: Any) -> Any:
+    """A dataframe that engines read: a `Table` of ours becomes one of Arrow."""
+    if not isinstance(table, Table):
+        return table
+    import pyarrow
+
+    try:
+        columns = {
+            name: pyarrow.array(list(values), from_pandas=True) for name, values in table.columns.items()
+        }
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError) as error:
+        raise DataError(f"a column of the table holds values of several types ({error})") from None
+    return pyarrow.table(columns)
+
+
+def arrow_rows(frame: Any) -> Any:
+    """The rows of any dataframe as an Arrow table, computed if it is lazy."""
+    return collected(open_frame(frame)).to_arrow()
+
+
+def _sha256(file: Path) -> str:
+    """The hash of a file's bytes."""
+    with file.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class Reading:
+    """A table counted in one pass, and all that joining scores back needs.
+
+    Attributes
+    ----------
+    table : OpenTable
+    frame : prepared frame
+    roles : Roles
+        With both labels.
+    population : str or None
+    counts : CountTable, or dict of name to CountTable
+        One for each population where their column is given.
+    pairs : list of pair
+        Every (n, s) there is.
+    repeated : bool
+        Whether an individual has several rows of counts.
+    rows, missing : int
+        Rows that belong to an individual; results that are missing.
+    notes : tuple of Note
+    """
+
+    table: OpenTable
+    frame: Frame
+    roles: Roles
+    population: str | None
+    counts: CountTable | dict[Any, CountTable]
+    pairs: list[tuple[int, int]]
+    repeated: bool
+    rows: int
+    missing: int
+    notes: tuple[Note, ...]
+    numbered: bool = False  # whether the frame has the rows' order already
+
+    @property
+    def populations(self) -> list[Any]:
+        """The names of the populations, if there are several."""
+        return [] if isinstance(self.counts, CountTable) else list(self.counts)
+
+    @property
+    def everyone(self) -> CountTable:
+        """The individuals of all populations."""
+        if isinstance(self.counts, CountTable):
+            return self.counts
+        return sum(self.counts.values(), CountTable([], []))
+
+
+def read(
+    table: OpenTable, columns: Mapping[str, Any], population: str | None = None, *, numbered: bool = False
+) -> Reading:
+    """Count a table, by population if asked for; `numbered` if its rows are to be joined back next."""
+    roles = Roles.of(**columns)
+    frame = table.numbered() if numbered else table.frame
+    if population is None:
+        found, roles = prepare(frame, roles)
+        one = tally(found, roles)
+        how = (one.repeated, one.rows, one.missing, one.notes)
+        return Reading(table, found, roles, None, one.counts, one.pairs, *how, numbered)
+    names = group_names(open_frame(frame), population, roles)
+    found, roles = prepare(frame, roles)
+    tables, groups = counted_groups(found, roles, names)
+    pairs = {pair for each in tables.values() for pair in zip(each.n.tolist(), each.s.tolist(), strict=True)}
+    how = (groups.repeated, groups.rows, groups.missing, groups.notes)
+    return Reading(table, found, roles, population, tables, sorted(pairs), *how, numbered)
+
+
+def count_table(
+    table: Any | PathLike | Sequence[PathLike], *, memory: str | None = None, **columns: Unpack[Columns]
+) -> CountTable:
+    r"""Count replicates and positives per individual, then individuals per (n, s), inside the table's engine.
+
+    The table is one of
+
+    - long, one row per replicate: give `individual` and `result`;
+    - wide, one row per individual and one column per replicate: give `replicates`;
+    - counted, one row per individual: give `n` and `s`, the columns with the counts;
+    - cells, one row per distinct (n, s): give `n`, `s` and `weight`.
+
+    Results are 0/1, booleans, or words, whatever their case: positive/negative, pos/neg, yes/no, true/false,
+    +/−. Other labels need `positive`. Missing results (null, NaN, blank, NA) are not replicates; an
+    individual with missing results only stays, with n = 0. Rows without an individual are dropped, with a
+    warning that says how many.
+
+    Parameters
+    ----------
+    table : dataframe, path or list of paths
+        A dataframe of pandas, Polars (eager or lazy), PyArrow, a DuckDB relation, PySpark, Ibis: whatever
+        narwhals reads; of a lazy one only the cells are collected. A `Table` of ours. Or files of any size:
+        CSV (also tab- or semicolon-separated, also gzipped), Parquet, Arrow/Feather or .xlsx; a pattern such
+        as `"run_*/calls.parquet"` takes every file that matches, and rows that do not fit into memory are
+        spilled to the temporary directory.
+    memory : str, optional
+        The most memory to use for files, such as "4GB"; most of the machine's if not given.
+    individual : str or list of str, optional
+        Column, or columns together, that say whose replicate it is. In wide and counted tables it may be
+        left out, which is faster: each row is then one individual. If given, rows of one individual add up.
+    result : str, optional
+        Column with the results of a long table.
+    replicates : list of str, optional
+        Columns with the results of a wide table.
+    n, s, weight : str, optional
+        Columns with the number of replicates, of positives, and of individuals.
+    known : str, optional
+        Column with the status of those whose status is known, missing for the others. It informs a fit;
+        keep a truth that judges a fit apart.
+    source : str, optional
+        Column that says who or what gave the result. The model gives all of them the same error rates, so
+        it is not used, and a warning says so.
+    positive, negative : optional
+        The two labels, for other words or numbers than those above: `positive="detected"`. With `positive`
+        alone, every result must be that label or one single other; finding which takes one more look at the
+        column.
+
+    Returns
+    -------
+    CountTable
+
+    Raises
+    ------
+    DataError
+        For a column that is not there, and for a result that is neither positive, negative nor missing.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> long = pyarrow.table({"patient": ["ann", "bob", "ann", "bob"], "test": ["pos", "neg", "neg", None]})
+    >>> count_table(long, individual="patient", result="test")
+    CountTable: 2 individuals, 3 replicates, 2 cells
+    n  s  weight
+    1  0       1
+    2  1       1
+    >>> wide = pyarrow.table({"first": [1, 0], "second": [0, None]})
+    >>> count_table(wide, replicates=["first", "second"]) == _
+    True
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "tests.csv")
+    >>> _ = path.write_text("patient;test\n007;pos\n007;neg\n008;\n")
+    >>> count_table(path, individual="patient", result="test").individuals
+    2
+    """
+    roles = Roles.of(**columns)
+    with open_table(table, roles.used, memory=memory) as opened:
+        reading = read(opened, columns)
+    warn_of(reading.notes)
+    return reading.everyone
+
+
+def count_tables(
+    table: Any | PathLike | Sequence[PathLike],
+    *,
+    by: str | Sequence[str],
+    memory: str | None = None,
+    **columns: Unpack[Columns],
+) -> dict[Any, CountTable]:
+    """Count every group of a table on its own: what `fit_populations` and `fit_many` take.
+
+    Parameters
+    ----------
+    table : dataframe, path or list of paths
+        Any that `count_table` reads; of a lazy one only the cells of each group are collected.
+    by : str or list of str
+        Column, or columns together, that say to which group a row belongs. Rows where one is missing are
+        dropped, with a warning that says how many. The same individual in two groups is two individuals.
+    memory, **columns
+        As in `count_table`.
+
+    Returns
+    -------
+    dict
+        The counts of each group, sorted by group; with several columns a group is a tuple.
+
+    Examples
+    --------
+    >>> import pyarrow
+    >>> tests = pyarrow.table({"site": ["b", "a", "a"], "tests": [3, 3, 2], "hits": [3, 0, 1]})
+    >>> for site, counts in count_tables(tests, by="site", n="tests", s="hits").items():
+    ...     print(site, counts)
+    a CountTable: 2 individuals, 5 replicates, 2 cells
+    b CountTable: 1 individuals, 3 replicates, 1 cells
+    """
+    roles = Roles.of(**columns)
+    with open_table(table, roles.used, memory=memory) as opened:
+        names = group_names(open_frame(opened.frame), by, roles)
+        found, roles = prepare(opened.frame, roles)
+        tables, groups = counted_groups(found, roles, names)
+    warn_of(groups.notes)
+    return tables

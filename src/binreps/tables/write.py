@@ -1,0 +1,121 @@
+"""Tables into files. Writing is atomic: a file appears whole, or not at all."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from binreps.errors import OptionError
+from binreps.table import Table
+from binreps.tables.files import FORMATS, PathLike, ending
+from binreps.tables.sql import quoted
+
+if TYPE_CHECKING:
+    import duckdb
+
+_FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"  # how text starts that a spreadsheet may run
+_SIGNED = r"^[+\-]([0-9]*[.,]?[0-9]*([eE][+\-]?[0-9]+)?)$"  # numbers, and the results + and −
+
+
+def write_file(relation: duckdb.DuckDBPyRelation, target: PathLike) -> None:
+    """Write a relation as CSV, gzipped CSV or Parquet, by the ending of the name; whole or not at all."""
+    zipped = str(target).lower().endswith(".gz")
+    with replacing(target) as part:
+        if ending(Path(target)) in FORMATS["parquet"]:
+            relation.write_parquet(str(part))
+        else:
+            separator = "\t" if ending(Path(target)) in ("tsv", "tab") else ","
+            _spreadsheet_safe(relation).write_csv(
+                str(part), sep=separator, header=True, compression="gzip" if zipped else "none"
+            )
+
+
+def write_table(table: Table, target: PathLike, connection: duckdb.DuckDBPyConnection | None = None) -> None:
+    """Write a small table of ours as CSV, gzipped CSV or Parquet, whole or not at all."""
+    import pyarrow
+
+    columns = {name: pyarrow.array(list(values), from_pandas=True) for name, values in table.columns.items()}
+    write_arrow(pyarrow.table(columns), target, connection)
+
+
+def write_arrow(rows: Any, target: PathLike, connection: duckdb.DuckDBPyConnection | None = None) -> None:
+    """Write an Arrow table in its order, on a connection that is open or on one of its own."""
+    import duckdb
+
+    with duckdb.connect() if connection is None else nullcontext(connection) as used:
+        used.execute("SET preserve_insertion_order = true")
+        write_file(used.from_arrow(rows), target)
+
+
+def _spreadsheet_safe(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelation:
+    """Text that a spreadsheet would take for a formula gets an apostrophe before it; numbers stay."""
+    parts = []
+    for name, kind in zip(relation.columns, relation.types, strict=True):
+        column = value = quoted(name)
+        if str(kind) == "VARCHAR":
+            formula = f"regexp_matches({column}, '{_FORMULA}') AND NOT regexp_matches({column}, '{_SIGNED}')"
+            value = f"CASE WHEN {formula} THEN chr(39) || {column} ELSE {column} END"
+        parts.append(f"{value} AS {quoted(safe_text(name))}")
+    return relation.project(", ".join(parts))
+
+
+def safe_text(text: str) -> str:
+    """A text that no spreadsheet takes for a formula.
+
+    Examples
+    --------
+    >>> [safe_text(text) for text in ("=1+1", "-1", "+", "P-7", "@x")]
+    ["'=1+1", '-1', '+', 'P-7', "'@x"]
+    """
+    return f"'{text}" if re.match(_FORMULA, text) and not re.match(_SIGNED, text) else text
+
+
+def check_target(target: PathLike, sources: Iterable[Path] = ()) -> None:
+    """Refuse a file that cannot be written, or that is read."""
+    path = Path(target)
+    zipped = path.suffix.lower() == ".gz"
+    if ending(path) not in (FORMATS["csv"] if zipped else FORMATS["csv"] + FORMATS["parquet"]):
+        raise OptionError(
+            f"{path} cannot be written; name a file that ends in .csv, .csv.gz, .tsv or .parquet"
+        )
+    if path.is_dir():
+        raise OptionError(f"{path} is a folder; name a file in it")
+    if not path.absolute().parent.is_dir():
+        raise OptionError(f"{path} cannot be written, as there is no folder {path.parent}")
+    if path.exists() and any(path.samefile(source) for source in sources):
+        raise OptionError(f"{path} is read and cannot be written too; name another file")
+
+
+@contextmanager
+def replacing(target: PathLike) -> Iterator[Path]:
+    """A new file beside the target that takes its place at the end, or vanishes if something goes wrong."""
+    path = Path(target)
+    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    try:
+        yield part
+        if path.exists():
+            shutil.copymode(path, part)
+        with part.open("rb+") as handle:
+            os.fsync(handle.fileno())
+        part.replace(path)
+    except BaseException:
+        with suppress(OSError):
+            part.unlink()
+        raise
+    _sync_folder(path.absolute().parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name durable, where the system can."""
+    with suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
