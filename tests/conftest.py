@@ -23,3 +23,10 @@ def periodontal() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 def golden() -> dict[str, Any]:
     """Reference posteriors, by name of the case."""
     return golden_values()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Examples that sample or load ArviZ are slow, and no example can say so itself."""
+    for item in items:
+        if item.path.as_posix().endswith(("fits/mcmc.py", "run/interop.py")):
+            item.add_marker(pytest.mark.slow)

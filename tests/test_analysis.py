@@ -308,6 +308,7 @@ def test_an_analysis_prints_its_rates_and_findings() -> None:
         assert part in str(analysis)
 
 
+@pytest.mark.slow
 def test_a_method_keeps_its_colour_from_figure_to_figure() -> None:
     drawn = {one.name: one.chart.to_dict() for one in figures(br.analyse(screening_counts()))}
     found = {name: set(_colours(drawn[name])) for name in ("rates", "scores")}

@@ -57,6 +57,7 @@ def assert_same_fit(row: batch.Row, fit: BayesFit, ends: float = 1e-5) -> None:
     assert 0 < row.error < 1e-7
 
 
+@pytest.mark.slow
 def test_rows_are_those_of_fit_bayes() -> None:
     result = fit_many([*ASSAYS, *ODD])
     for row, table in zip(result.rows, [*ASSAYS, *ODD], strict=True):
@@ -203,6 +204,7 @@ def eager(monkeypatch) -> None:
 
 
 @pytest.mark.usefixtures("eager")
+@pytest.mark.slow
 def test_processes_give_the_same_rows() -> None:
     tables = [*ASSAYS, CountTable([], [])]
     told: list[int] = []
@@ -214,6 +216,7 @@ def test_processes_give_the_same_rows() -> None:
 
 
 @pytest.mark.usefixtures("eager")
+@pytest.mark.slow
 def test_a_process_that_dies_loses_nothing(monkeypatch) -> None:
     class Mortal(batch._Worker):
         def fit(self, *job: Any) -> Any:
@@ -234,6 +237,7 @@ def test_where_no_process_can_be_started_there_is_still_this_one(monkeypatch) ->
     assert fit_many(ASSAYS[:4], method="map", workers=2).reason == (None,) * 4
 
 
+@pytest.mark.slow
 def test_a_script_without_a_main_guard_runs_once(tmp_path) -> None:
     script = tmp_path / "script.py"
     script.write_text(

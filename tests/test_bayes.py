@@ -81,7 +81,7 @@ GOLDEN = (
     "boundary_p_half_N1e6",
     "n1_only_N1e3",
     "N1e9_n345",
-    "ridge_n2_only_N1e6",
+    pytest.param("ridge_n2_only_N1e6", marks=pytest.mark.slow),
 )
 
 

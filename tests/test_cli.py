@@ -241,6 +241,7 @@ def test_the_next_replicate_is_advised(
     assert rows[-1]["measure"] == "no"
 
 
+@pytest.mark.slow
 def test_a_study_is_planned(capsys: pytest.CaptureFixture[str]) -> None:
     few = ("--individuals", "50,200", "--replicates", "3,5", "--data-sets", 20)
     code, out, _ = run(capsys, "plan", "--prevalence-width", "0.2", *few)

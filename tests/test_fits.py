@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
+from functools import cache
 
 import numpy as np
 import pytest
@@ -69,9 +70,14 @@ def make(name: str) -> Callable[[CountTable], Fit]:
     return FITS[name]
 
 
+@cache
+def fitted(name: str) -> Fit:
+    return FITS[name](COUNTS)
+
+
 @pytest.fixture
-def fit(make: Callable[[CountTable], Fit]) -> Fit:
-    return make(COUNTS)
+def fit(name: str) -> Fit:
+    return fitted(name)
 
 
 # --- rates ---------------------------------------------------------------------------------------------

@@ -13,6 +13,8 @@ from binreps.fits.mcmc import McmcFit, arviz
 from binreps.model import NAMES
 from binreps.run.interop import to_arviz
 
+pytestmark = pytest.mark.slow
+
 UNKNOWN = CountTable([4, 4, 4, 4, 4, 3, 2], [0, 1, 2, 3, 4, 2, 1], weight=[25, 10, 3, 5, 10, 2, 2])
 COUNTS = UNKNOWN + CountTable([4, 4, 3], [0, 4, 2], weight=[3, 2, 1], known=[0, 1, 1])
 PRIOR = Prior((2, 3), (2, 6), (2, 2))
@@ -91,7 +93,6 @@ def test_arviz_draws_it(az, tree, monkeypatch) -> None:
     plt.close("all")
 
 
-@pytest.mark.slow
 def test_leaving_one_individual_out_agrees_with_a_fit_without_it(az) -> None:
     """The log predictive probability of an individual is a difference of two log evidences, both exact."""
     counts, fit = COUNTS, fit_bayes(COUNTS, PRIOR)

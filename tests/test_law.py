@@ -16,6 +16,8 @@ from binreps.fits.exact.lines import ThetaLines, lines_that_matter
 from binreps.model import score_at
 from small_tables import SMALL
 
+pytestmark = pytest.mark.slow
+
 CELLS = np.array([(n, s) for n in (1, 3, 6) for s in range(n + 1)]).T
 SOME = np.array([(6, 0), (6, 3)]).T
 

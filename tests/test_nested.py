@@ -21,6 +21,8 @@ from binreps.model import NAMES
 from oracles import ExactPosterior
 from small_tables import LABELLED, SMALL
 
+pytestmark = pytest.mark.slow
+
 RIDGE = CountTable([2, 2, 2], [0, 1, 2], [500, 200, 300])
 SHORT_RIDGE = CountTable([2, 2, 2], [0, 1, 2], [30, 12, 18])
 DEFAULT = Prior()
@@ -58,7 +60,6 @@ def test_every_order_of_the_nest_is_the_closed_form(counts: CountTable, prior: P
     np.testing.assert_allclose(grid.covariance, exact.covariance, rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.slow
 def test_a_peak_beside_a_plateau_is_found_in_every_order() -> None:
     """Each of two tests like a coin may be the one that nobody has: p and q are close to ½, or else free.
 
@@ -105,7 +106,6 @@ def test_both_rules_agree_within_their_errors_where_a_ridge_still_fits_a_box() -
         assert grid.distance(box) < grid.distance(check) + box.distance(box_check)
 
 
-@pytest.mark.slow
 def test_orders_agree_on_a_ridge_that_fits_no_box() -> None:
     """The prevalence outermost and the false-negative rate outermost follow the ridge differently."""
     long = CountTable(RIDGE.n, RIDGE.s, 1000 * RIDGE.weight)
@@ -113,7 +113,6 @@ def test_orders_agree_on_a_ridge_that_fits_no_box() -> None:
     assert first.distance(second) < 1e-8
 
 
-@pytest.mark.slow
 def test_two_equal_modes_far_apart_share_the_mass_equally() -> None:
     """Positives for negatives: prevalence becomes its complement, and the two error rates change places."""
     for n, weights in ((6, (200, 180, 200)), (20, (200, 180, 200)), (400, (10, 9, 10))):
@@ -214,7 +213,6 @@ def test_each_order_names_every_axis_once() -> None:
 # --- what both rules offer -------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_a_nested_posterior_offers_what_a_box_offers() -> None:
     density, spread = find_peak(SMALL, DEFAULT)
     box, nested = (

@@ -19,6 +19,8 @@ from binreps.model import CORRELATED, NAMES, log_rising
 from binreps.study.simulate import simulate_counts
 from shared_data import shared_columns
 
+pytestmark = pytest.mark.slow
+
 TINY = CountTable([5, 4, 3, 4], [1, 4, 0, 2], [3, 2, 2, 1])
 LABELLED = CountTable([5, 4, 3, 4, 0], [1, 4, 0, 2, 0], [2, 2, 1, 3, 2], known=[None, 1, 0, None, 1])
 SMALL = CountTable([6, 6, 6, 6, 6, 6, 2], [0, 1, 2, 4, 5, 6, 1], [30, 9, 5, 3, 6, 12, 4])
@@ -265,7 +267,6 @@ def test_the_interval_of_a_score_is_that_of_draws() -> None:
 # --- what it is for ------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_correlated_data_are_recognised_and_their_rates_recovered() -> None:
     truth, rho = (0.3, 0.1, 0.15), 0.15
     inside = []

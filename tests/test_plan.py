@@ -8,6 +8,8 @@ import binreps as br
 from binreps.decide.plan import Design, Plan, _Goal, _Simulator, plan
 from binreps.study.simulate import simulate_counts
 
+pytestmark = pytest.mark.slow
+
 TRUTH = br.Rates(0.3, 0.1, 0.15)
 LOSS = br.Loss(inconclusive=0.2)
 
@@ -113,7 +115,6 @@ def test_decisions_of_a_large_study_are_those_with_known_rates(goal: str) -> Non
     assert found.measure == goal
 
 
-@pytest.mark.slow
 def test_the_risk_is_that_of_answers_judged_by_the_drawn_statuses() -> None:
     prior = br.Prior((2, 4), (2, 9), (2, 9))
     found = plan(prior, risk=0.001, individuals=[30], replicates=[3], loss=LOSS, data_sets=50, rng=1)

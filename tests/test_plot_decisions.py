@@ -44,6 +44,7 @@ def test_every_cell_has_its_answer_and_probability(fit: PointFit) -> None:
 
 
 @pytest.mark.parametrize("replicates", [21, 100, [2, 10, 50, 200], range(1, 400)])
+@pytest.mark.slow
 def test_large_tables_are_blocks_that_cover_every_result(fit: PointFit, replicates: Any) -> None:
     table = decision_table(fit, LOSS, replicates=replicates)
     chart = plot.decisions(table)

@@ -21,6 +21,8 @@ from binreps.study.simulate import simulate_counts
 from binreps.table import Table
 from by_hand import expected_counts
 
+pytestmark = pytest.mark.slow
+
 CLINIC = CountTable([3, 3, 2, 2, 1, 0], [0, 3, 1, 2, 1, 0], weight=[3, 2, 1, 2, 1, 2])
 SURVEY = CountTable([4, 2, 2], [0, 0, 1], weight=[2, 5, 1])
 SCHOOL = CountTable([2, 3, 1, 0], [1, 2, 0, 0], weight=[1, 2, 1, 1], known=[None, None, 0, 1])
@@ -138,7 +140,6 @@ def test_quantiles_are_those_of_the_closed_form(result, exact) -> None:
             assert exact.error_cdf(rate, x) == pytest.approx(probability, abs=1e-8)
 
 
-@pytest.mark.slow
 def test_scores_and_predictions_are_ratios_of_evidences(result, prior) -> None:
     """P(T = 1 | data): with the individual known to be positive, over the evidence as it is."""
     before = ClosedForm(list(TABLES.values()), prior).log_evidence
@@ -258,7 +259,6 @@ def test_intervals_of_one_population_are_those_of_fit_bayes() -> None:
     ],
     ids=["two replicates", "one replicate", "nearly a coin"],
 )
-@pytest.mark.slow
 def test_a_ridge_is_followed_as_by_the_nested_rule(table: CountTable) -> None:
     one, fit = fit_populations({"all": table})["all"], fit_bayes(table)
     assert one.log_evidence == pytest.approx(fit.log_evidence, abs=1e-6)
@@ -308,7 +308,6 @@ def test_two_populations_make_two_replicates_informative() -> None:
     assert sd(10**5, 1, [0.1, 0.5]) > 0.8 * sd(10**3, 1, [0.1, 0.5])
 
 
-@pytest.mark.slow
 def test_credible_intervals_cover_the_truth_of_data_drawn_from_the_prior() -> None:
     """Averaged over the prior, a 80 % interval holds the truth in 80 % of the data sets."""
     rng, inside = np.random.default_rng(4), []
@@ -372,7 +371,6 @@ EXTREMES = {
 
 
 @pytest.mark.parametrize("name", EXTREMES)
-@pytest.mark.slow
 def test_extremes_give_numbers_and_an_honest_error(name: str) -> None:
     result = fit_populations(dict(enumerate(EXTREMES[name])))
     for one, end in ((result.rates, 1), (result.sd, 0.6)):
@@ -382,7 +380,6 @@ def test_extremes_give_numbers_and_an_honest_error(name: str) -> None:
     assert result.error < (0.1 if name == "hopeless" else 1e-7)
 
 
-@pytest.mark.slow
 def test_fifty_populations_of_any_size() -> None:
     rng = np.random.default_rng(5)
     prevalences = rng.uniform(0.02, 0.6, 50)

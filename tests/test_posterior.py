@@ -32,6 +32,7 @@ def drawn(size: int = 20_000) -> McmcFit:
 
 
 @pytest.mark.parametrize("new", [False, True])
+@pytest.mark.slow
 def test_nodes_and_draws_give_the_chances_that_the_exact_engine_sharpens(new: bool) -> None:
     """The same few lines over weighted nodes serve a grid, draws and boxes over a correlation."""
     exact, sampled = fit_bayes(COUNTS).posterior, drawn().posterior
@@ -59,6 +60,7 @@ def test_expectations_come_with_their_error() -> None:
     assert abs(value - correlated.intraclass_correlation) <= max(10 * error, 1e-9)
 
 
+@pytest.mark.slow
 def test_the_error_is_fixed_when_the_fit_is_made() -> None:
     for fit in (fit_bayes(ONCE), fit_populations({"a": ONCE, "b": ONCE})["a"]):
         before = fit.error

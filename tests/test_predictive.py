@@ -104,6 +104,7 @@ def test_a_seed_repeats_and_options_are_checked() -> None:
         predictive_counts(fit, rng=1, replicates=[])
 
 
+@pytest.mark.slow
 def test_correlated_replicates_are_expected_as_their_model_says() -> None:
     """Many with no and many with only positives: without the correlation 15 zeros are expected, not 39."""
     counts = CountTable([8] * 9, range(9), [40, 15, 12, 8, 6, 6, 5, 10, 30])

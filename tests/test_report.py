@@ -15,6 +15,8 @@ from binreps.study.datasets import SCREENING_FILE
 from screening import screening_counts
 from system_tools import require
 
+pytestmark = pytest.mark.slow
+
 EVIL = '<script>document.title="owned"</script>'
 FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
@@ -73,7 +75,6 @@ def test_the_first_answers_are_there(page: str) -> None:
     assert 'aria-label="' in page
 
 
-@pytest.mark.slow
 def test_user_text_is_escaped_in_titles_columns_and_populations(tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
     rows = "".join(f"{site},{i},3,{3 * (i % 2)}\n" for i in range(8) for site in ('"<b>x"', "y"))
@@ -86,7 +87,6 @@ def test_user_text_is_escaped_in_titles_columns_and_populations(tmp_path: Path) 
     assert "&lt;b&gt;x" in page
 
 
-@pytest.mark.slow
 def test_a_browser_draws_it_without_a_word(page: str, tmp_path: Path) -> None:
     chromium = require("chromium", "chromium")
     path = tmp_path / "report.html"

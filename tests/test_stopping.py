@@ -224,6 +224,7 @@ def test_a_result_outside_the_table_and_rates_that_are_undefined() -> None:
         stopping_table(undefined, LOSS, cost_per_replicate=0.01, max_replicates=5)
 
 
+@pytest.mark.slow
 def test_draws_of_a_posterior_are_learnt_from_too() -> None:
     exact = FITS["few"]
     chains = br.Rates(*(np.reshape(rate, (2, -1)) for rate in exact.draws(20_000, rng=3)))

@@ -128,6 +128,7 @@ def test_a_dark_figure_has_the_dark_theme(tmp_path: Path) -> None:
     assert specification(chart)["config"]["text"] == theme()["text"]  # the chart itself is left as it was
 
 
+@pytest.mark.slow
 def test_an_html_file_needs_no_network_and_runs_no_text(tmp_path: Path) -> None:
     name = "</script><script>alert(1)</script><!--"
     table = Table({"method": [name, name], "inconclusive": [0.0, 0.5], "risk": [0.0, 0.1]})

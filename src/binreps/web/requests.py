@@ -130,7 +130,7 @@ class ScoreRequest(FitRequest):
 
     n: list[Whole] = Field(examples=[[2, 2, 3]])
     s: list[Whole] = Field(examples=[[1, 2, 0]])
-    new: bool = Field(True, description="Whether they were not in the data of the fit.")
+    new: bool = Field(False, description="Whether they were not in the data of the fit.")
     population: str | None = None
 
 
@@ -139,7 +139,7 @@ class ExplainRequest(FitRequest):
 
     n: Whole = Field(examples=[6])
     s: Whole = Field(examples=[2])
-    new: bool = Field(True, description="Whether it was not in the data of the fit.")
+    new: bool = Field(False, description="Whether it was not in the data of the fit.")
     population: str | None = None
 
 

@@ -104,7 +104,7 @@ const quietly = (work) => async (signal) => {
 };
 
 const explain = latest(150, quietly(async (signal) => {
-  const asked = { ...about(), ...patient(), population: population().name };
+  const asked = { ...about(), ...patient(), new: true, population: population().name };
   try {
     byId("sentence").textContent = (await ask("/api/explain", asked, signal)).sentence;
   } catch (error) {
