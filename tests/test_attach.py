@@ -132,6 +132,7 @@ def test_long_tables(engine: str, rows: list[tuple[Any, Any, int]], new: bool) -
     each=st.sampled_from([1, 2]),
     lost=st.booleans(),
 )
+@pytest.mark.slow
 def test_wide_tables(engine: str, values: list[list[str | None]], each: int, lost: bool) -> None:
     who = [None if lost and i == 0 else i // each for i in range(len(values))]
     table = pa.table(

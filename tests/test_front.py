@@ -71,12 +71,14 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 ONCE = {"connect": 1, "find_files": 1, "_head": 1, "guess_columns": 1}
 
 
+@pytest.mark.slow
 def test_a_whole_run_opens_its_file_once(calls: Counter[str], tmp_path: Path) -> None:
     assert _run(["analyse", str(as_file(tmp_path)), "--out", str(tmp_path / "out")], debug=True) == 0
     assert calls == {**ONCE, "tally": 1}
     assert len(list((tmp_path / "out").iterdir())) == 4
 
 
+@pytest.mark.slow
 def test_populations_are_counted_once_too(calls: Counter[str], tmp_path: Path) -> None:
     path = tmp_path / "tests.csv"
     path.write_text("site,n,s\n" + "a,3,0\na,3,3\nb,3,1\nb,3,0\n" * 5)
@@ -105,6 +107,7 @@ def example(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return br.save_fit(br.fit_map(screening_counts()), tmp_path_factory.mktemp("fit") / "fit.json")
 
 
+@pytest.mark.slow
 def test_writing_later_is_one_more_opening(calls: Counter[str], tmp_path: Path) -> None:
     analysis = br.analyse(as_file(tmp_path))
     calls.clear()
@@ -112,6 +115,7 @@ def test_writing_later_is_one_more_opening(calls: Counter[str], tmp_path: Path) 
     assert calls == {"connect": 1, "find_files": 1, "_head": 1, "tally": 1}
 
 
+@pytest.mark.slow
 def test_the_report_lists_the_rows_that_were_written(tmp_path: Path) -> None:
     files_ = br.analyse(as_file(tmp_path)).write(tmp_path / "out")
     rows = list(csv.DictReader(files_[1].read_text(encoding="utf-8").splitlines()))
@@ -124,6 +128,7 @@ def test_the_report_lists_the_rows_that_were_written(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.slow
 def test_a_frame_is_analysed_like_its_file(engine: str, tmp_path: Path) -> None:
     from_file, from_frame = br.analyse(as_file(tmp_path)), br.analyse(ENGINES[engine](TABLE))
     assert from_frame.fit == from_file.fit
@@ -135,6 +140,7 @@ def test_a_frame_is_analysed_like_its_file(engine: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table, br.Table])
+@pytest.mark.slow
 def test_the_rows_of_a_frame_are_written_and_listed(make: Any, tmp_path: Path) -> None:
     analysis = br.analyse(make(ROWS), name="mine")
     rows = list(csv.DictReader(analysis.write(tmp_path)[1].read_text(encoding="utf-8").splitlines()))
@@ -243,6 +249,7 @@ def test_without_a_loss_nothing_is_decided() -> None:
 # Notes ---------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_two_analyses_at_once_keep_their_own_notes(tmp_path: Path) -> None:
     paths = []
     for i in range(2):

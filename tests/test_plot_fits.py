@@ -84,6 +84,7 @@ def test_rates_are_drawn_as_the_fit_has_them(fit: BayesFit, others: dict[str, An
         simulate_counts(Rates(0.3, 0.1, 0.15), 10**6, replicates=range(2, 7), rng=1),
     ],
 )
+@pytest.mark.slow
 def test_a_pole_or_a_spike_does_not_squash_the_picture(counts: CountTable) -> None:
     fit = fit_bayes(counts)
     for panel, name in zip(drawing.specification(plot.rates(fit))["hconcat"], NAMES, strict=True):

@@ -48,6 +48,7 @@ def random_costs() -> list[tuple[float, ...]]:
     return plain + short + wide + [(a, b, c) for a in ends for b in ends for c in ends]
 
 
+@pytest.mark.slow
 def test_thresholds_answers_and_costs_are_the_librarys_to_the_last_bit() -> None:
     rng = random.Random(8)
     costs, scores = random_costs(), [*(rng.random() for _ in range(10)), 0.0, 0.5, 1.0]
