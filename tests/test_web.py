@@ -295,7 +295,8 @@ def test_a_file_stays_while_it_is_read() -> None:
 
 
 def test_the_page_offers_what_the_library_has(client: TestClient) -> None:
-    offered = client.get("/api/start").json()
+    module = client.get("/page/offered.js").text
+    offered = json.loads(module.removeprefix("export const offered = ").removesuffix(";\n"))
     assert [part["id"] for part in offered["parts"]] == list(PARTS) == list(Named.model_fields)
     assert {kind["id"] for kind in offered["kinds"]} == set(KINDS)
     assert {method["id"] for method in offered["methods"]} == set(CHOICES)

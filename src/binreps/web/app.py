@@ -147,6 +147,12 @@ def vega() -> bytes:
     return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;", vegalite_version())).encode()
 
 
+@cache
+def _offered() -> bytes:
+    """What the page offers, as a module that it imports: it is there before anyone can click."""
+    return b"export const offered = " + Json(work.offered()).body + b";\n"
+
+
 def _add_page(app: FastAPI) -> None:
     """What a browser loads."""
 
@@ -158,6 +164,8 @@ def _add_page(app: FastAPI) -> None:
     async def page_file(name: str) -> Response:
         if name == "vega.js":
             return Response(await to_thread.run_sync(vega), media_type=_TYPES["js"], headers=_YEAR)
+        if name == "offered.js":
+            return Response(_offered(), media_type=_TYPES["js"])
         if name not in page_files():
             raise HTTPException(404)
         return Response(page_files()[name], media_type=_TYPES[name.rpartition(".")[2]])
@@ -235,11 +243,6 @@ def _add_json(app: FastAPI, run: Run) -> None:
 def _add_files(app: FastAPI, run: Run, kept: uploads.Uploads) -> None:
     """What takes a file, or gives one."""
     asked = partial(_with_file, run, kept)
-
-    @app.get("/api/start", tags=["files"])
-    async def start() -> Response:
-        """The parts that columns can play, the kinds of tables, and the methods."""
-        return Json(work.start())
 
     @app.post("/api/columns", tags=["files"])
     async def columns(file: Upload, upload: UploadId = None) -> Response:

@@ -115,7 +115,7 @@ def _curve(bayes: Any, name: str, level: float) -> dict[str, Any]:
     return {**curves, **{what: float(value) for what, value in numbers.items()}}
 
 
-def start() -> dict[str, Any]:
+def offered() -> dict[str, Any]:
     """What the page offers: the parts of columns, the kinds of tables and the methods."""
     shown = sorted((METHODS[method] for method in CHOICES), key=lambda method: method.drawn)
     return {

@@ -1,15 +1,15 @@
 // The page: data come in, are fitted on the server, and decided here, at once, whenever a cost moves.
 
-import { ask, get, latest } from "./api.js";
+import { ask, latest } from "./api.js";
 import { beliefs, choices, costSliders, fail } from "./controls.js";
 import { dataDoor } from "./data.js";
 import { rule } from "./decide.js";
 import { byId, fill, h } from "./dom.js";
+import { offered } from "./offered.js"; // parts of columns, kinds of tables, methods: made by the server
 import { showDecisions, showFindings, showFit, showNext, showPlan, showPeople } from "./view.js";
 
 const page = { data: null, fit: null, part: 0 };
 
-const offered = await (await get("/api/start")).json(); // parts of columns, kinds of tables, methods
 const methods = Object.fromEntries(offered.methods.map(({ id, name }) => [id, name]));
 const costs = costSliders(moved);
 const prior = beliefs(() => refit());
