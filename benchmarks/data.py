@@ -172,7 +172,7 @@ def scoring(settings: Settings, folder: Path) -> Section:
         {
             "constant": lambda _: write_constants(file, folder / "constant.parquet"),
             "score": lambda _: br.score_file(
-                file, folder / "scores.parquet", fit, loss=br.Loss(), n="n", s="s"
+                file, fit, folder / "scores.parquet", loss=br.Loss(), n="n", s="s"
             ),
         },
         5,

@@ -45,11 +45,9 @@ from binreps.web.requests import (
 from binreps.web.uploads import reading_file, shown_name
 
 _REMEMBERED = 8  # analyses of each process; one holds 10 to 30 MB
-_ASKED = 100_000  # results that they may be asked for before they are forgotten: each answer is kept in a fit
 _POINTS = 121  # of a curve
 _PLAN_INDIVIDUALS, _PLAN_REPLICATES = (50, 100, 200, 400, 800), (3, 4, 6)
 _PLAN_DATA_SETS = 100
-_asked = 0
 
 Populations = tuple[tuple[str, CountTable], ...]
 
@@ -82,15 +80,6 @@ def _part(analysis: Analysis, population: str | None) -> Part:
             return part
     names = ", ".join(str(part.name) for part in analysis.parts)
     raise OptionError(f"population must be one of {names}, got {population!r}")
-
-
-def _count_questions(number: int) -> None:
-    """Forget the analyses after many questions, as a fit keeps every answer."""
-    global _asked
-    _asked += number
-    if _asked > _ASKED:
-        _asked = 0
-        _remembered.cache_clear()
 
 
 def ready() -> None:
@@ -149,7 +138,6 @@ def score(request: ScoreRequest) -> dict[str, Any]:
     """Probability, interval and decision of each individual."""
     limits.check_length("individuals to score", request.n, limits.PAIRS)
     limits.check_size("replicates", max(map(_finite, request.n), default=0), limits.REPLICATES)
-    _count_questions(len(request.n))
     one: Any = _part(_free_of_costs(request), request.population).fit
     found = one.answers(request.n, request.s, new=request.new, level=request.level)
     columns = {name: np.atleast_1d(np.asarray(values, dtype=float)) for name, values in found.items()}
@@ -179,7 +167,6 @@ def decide(request: FitRequest) -> dict[str, Any]:
 def explained(request: ExplainRequest) -> dict[str, str]:
     """Why one individual gets its answer."""
     limits.check_size("replicates", _finite(request.n), limits.REPLICATES)
-    _count_questions(1)
     part = _part(_free_of_costs(request), request.population)
     pair = (request.n, request.s)
     n, s = (int(value) if float(value).is_integer() else value for value in pair)
