@@ -18,6 +18,7 @@ from binreps.decide.indecision import risk_by_cost
 from binreps.decide.loss import DECISIONS, Loss, decision_table
 from binreps.decide.predictive import predictive_counts
 from binreps.errors import BinrepsError, OptionError
+from binreps.fits.base import rates_rows
 from binreps.model import NAMES, Prior
 from binreps.notes import Note
 from binreps.options import check_level, check_whole
@@ -26,7 +27,6 @@ from binreps.table import Table
 from binreps.tables.guess import Guess
 from binreps.tables.opened import Reading
 
-RATES = (*NAMES, "sensitivity", "specificity")
 """The ids of the rates that are shown: those of the model, and what they say of the test."""
 
 _MOST_REPLICATES = 20  # of the decision table, unless more are asked for
@@ -120,12 +120,9 @@ class Part:
 
     def rates(self, level: float | None = None) -> Table:
         """The rates by all methods side by side, by their ids, and the interval of the one believed."""
-        columns: dict[str, list[Any]] = {"rate": list(RATES)}
-        for method, fit in self.fits.items():
-            columns[method] = [getattr(fit.rates, name) for name in RATES]
-        ends = _ends(self.fits[self.believed], level or self.settings.level)
-        columns["lower"], columns["upper"] = ([ends[name][i] for name in RATES] for i in (0, 1))
-        return Table(columns)
+        lower, upper = self.fits[self.believed].interval(level or self.settings.level)
+        estimates = {method: fit.rates for method, fit in self.fits.items()}
+        return Table(rates_rows(**estimates, lower=lower, upper=upper))
 
     @cached_property
     def headline(self) -> dict[str, Estimate]:

@@ -169,8 +169,8 @@ def analyse(
     >>> print(analysis.main.rates())
     rate            average  median    map  bayes  lower  upper
     prevalence        0.340   0.310  0.310  0.312  0.239  0.390
-    false_positive    0.030   0.043  0.048  0.052  0.029  0.080
-    false_negative    0.059   0.000  0.011  0.022  0.004  0.052
+    false-positive    0.030   0.043  0.048  0.052  0.029  0.080
+    false-negative    0.059   0.000  0.011  0.022  0.004  0.052
     sensitivity       0.941   1.000  0.989  0.978  0.948  0.996
     specificity       0.970   0.957  0.952  0.948  0.920  0.971
     >>> import pathlib, tempfile

@@ -52,16 +52,11 @@ def with_interval(one: Estimate) -> str:
     return f"{percent(one.estimate)} ({percent(one.lower)} to {percent(one.upper)})"
 
 
-def rate_name(rate: str) -> str:
-    """A rate by its id, as people write it."""
-    return rate.replace("_", "-")
-
-
 def named_rates(part: Part) -> Table:
     """The rates of all methods, under the names that people read."""
     rates = part.rates()
     columns = {METHODS[name].name if name in METHODS else name: rates[name] for name in rates.columns}
-    return Table({**columns, "rate": [rate_name(rate) for rate in rates["rate"]]})
+    return Table(columns)
 
 
 def named_methods(table: Table) -> Table:

@@ -146,8 +146,8 @@ async function plan() {
   const rates = Object.fromEntries(population().rates.map((row) => [row.rate, row[population().interval_by]]));
   const asked = {
     prevalence: rates.prevalence,
-    false_positive: rates.false_positive,
-    false_negative: rates.false_negative,
+    false_positive: rates["false-positive"],
+    false_negative: rates["false-negative"],
     prevalence_width: Number(byId("plan-width").value),
     cost_per_individual: Number(byId("plan-individual").value),
     cost_per_replicate: Number(byId("plan-replicate").value),

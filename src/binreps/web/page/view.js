@@ -18,7 +18,7 @@ export function showFit(fit, part, notes, methods) {
   fill("notes", [...sentences].map((sentence) => h("p", { class: "note" }, sentence)));
   fill("curves", rateCurves(fit.curves[part]));
   const columns = Object.fromEntries(Object.keys(population.rates[0]).map((name) => [name, methods[name] ?? name]));
-  fillTable("rates", population.rates, columns, (value, name) => (name === "rate" ? value.replace("_", "-") : chance(value)));
+  fillTable("rates", population.rates, columns, (value, name) => (name === "rate" ? value : chance(value)));
 }
 
 function card(name, { estimate, lower, upper }, level) {
