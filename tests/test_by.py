@@ -20,7 +20,7 @@ from binreps.errors import BinrepsWarning, DataError, OptionError
 from binreps.fits.batch import COLUMNS, fit_many
 from binreps.fits.bayes import fit_bayes
 from binreps.model import Prior
-from binreps.run.by import fit_by
+from binreps.run.by import CELL_COLUMNS, fit_by
 from engines import EAGER, ENGINES, Rows, rows_of
 
 LONG = pa.table(
@@ -65,6 +65,29 @@ def test_every_engine_gives_the_rows_of_the_fits(engine) -> None:
                 else pytest.approx(expected[name], rel=1e-9)
             )
             assert row[name] == same, name
+
+
+def test_scores_come_a_row_for_each_result_of_a_group(engine) -> None:
+    answer = rows_of(fit_by(engine(LONG), by="assay", individual="who", result="test", scores=True))
+    assert list(answer[0]) == ["assay", *CELL_COLUMNS, *COLUMNS]
+    for name, counts in COUNTS.items():
+        own = [row for row in answer if row["assay"] == name]
+        assert [(row["n"], row["s"], row["weight"]) for row in own] == [
+            *zip(counts.n.tolist(), counts.s.tolist(), counts.weight.tolist(), strict=True)
+        ]
+        assert [row["score"] for row in own] == pytest.approx(fit_bayes(counts).score(counts), abs=1e-7)
+        assert {row["individuals"] for row in own} == {counts.individuals}
+
+
+def test_a_group_that_cannot_be_scored_keeps_its_row_and_its_reason() -> None:
+    rows = pa.table({"g": ["a", "a", "b"], "n": [3, 3, 0], "s": [0, 3, 0]})
+    answer = rows_of(fit_by(rows, by="g", n="n", s="s", method="average", scores=True))
+    assert [(row["g"], row["n"], row["s"], row["score"]) for row in answer] == [
+        ("a", 3, 0, 0.0),
+        ("a", 3, 3, 1.0),
+        ("b", 0, 0, None),
+    ]
+    assert answer[2]["reason"]
 
 
 @pytest.mark.parametrize("name", ENGINES)

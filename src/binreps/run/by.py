@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Unpack
 
 import narwhals.stable.v2 as nw
+import numpy as np
 
 from binreps.errors import DataError
 from binreps.fits.batch import COLUMNS, Method, Progress, fit_many
@@ -21,8 +22,11 @@ from binreps.tables.roles import Columns, Roles
 from binreps.tables.sql import beside
 from binreps.tables.tally import Frame, open_frame, prepare
 
+CELL_COLUMNS = ("n", "s", "weight", "score")
+"""What is added if scores are asked for: a row is then one (n, s) of a group."""
+
 _TYPES: dict[str, Any] = {
-    **dict.fromkeys(("individuals", "replicates", "cells"), nw.Int64),
+    **dict.fromkeys(("individuals", "replicates", "cells", "n", "s", "weight"), nw.Int64),
     "identifiable": nw.Boolean,
     "reason": nw.String,
 }  # the others are Float64
@@ -35,6 +39,7 @@ def fit_by(
     method: Method = "bayes",
     prior: Prior | None = None,
     level: float = 0.9,
+    scores: bool = False,
     prefix: str = "",
     workers: int | None = None,
     progress: Progress | None = None,
@@ -55,6 +60,9 @@ def fit_by(
         dropped, with a warning that says how many.
     method, prior, level, workers, progress
         As in `fit_many`.
+    scores : bool
+        Whether to give the scores too: then there is a row for each (n, s) of a group, with the number of
+        its individuals and their score, and what is said of the group is repeated.
     prefix : str
         Put before the names of the result's columns, for groups whose columns have such names.
     **columns
@@ -66,7 +74,8 @@ def fit_by(
     dataframe
         Of the type of `frame`: the columns of `by`; individuals, replicates and cells; identifiable, whether
         the data alone can tell the rates apart; prevalence, false_positive, false_negative, each with _lower
-        and _upper; log_evidence; error, the numerical error; and reason, null where all is well.
+        and _upper; log_evidence; error, the numerical error; and reason, null where all is well. With scores
+        also n, s, weight and score.
 
     Examples
     --------
@@ -80,7 +89,8 @@ def fit_by(
     """
     roles = Roles.of(**columns)
     wanted = [*roles.used, *([by] if isinstance(by, str) else by)]
-    how: Any = {"method": method, "prior": prior, "level": level, "workers": workers, "progress": progress}
+    how: Any = {"method": method, "prior": prior, "level": level, "scores": scores}
+    how |= {"workers": workers, "progress": progress}
     with open_table(table, wanted, memory=memory) as opened:
         original = open_frame(opened.frame)
         answer, names, notes = fitted_groups(original, by, roles, prefix, **how)
@@ -96,7 +106,7 @@ def fitted_groups(
     """One row per group, eager, the columns of the groups, and what to know of the reading."""
     original = open_frame(original)
     names = group_names(original, by, roles)
-    _check_names(names, prefix)
+    _check_names(names, prefix, COLUMNS + CELL_COLUMNS if how.get("scores") else COLUMNS)
     table, roles = prepare(original, roles)
     groups = grouped_counts(table, roles, names)
     readable = [i for i, reason in enumerate(groups.reasons) if reason is None]
@@ -104,12 +114,15 @@ def fitted_groups(
         raise DataError(f"no group can be read; the first one: {groups.reasons[0]}")
     fits = fit_many([groups.tables[i] for i in readable], **how)
     columns_of = _results(groups, dict(zip(readable, fits.table(), strict=True)))
-    engine = groups.keys.implementation
+    keys, engine = groups.keys, groups.keys.implementation
+    if fits.scored:
+        place, columns_of = _by_cell(groups, columns_of, dict(zip(readable, fits.scores, strict=True)))
+        keys = nw.maybe_reset_index(keys[place])
     series = [
         nw.new_series(prefix + name, values, _TYPES.get(name, nw.Float64), backend=engine)
         for name, values in columns_of.items()
     ]
-    return groups.keys.with_columns(*series), names, groups.notes
+    return keys.with_columns(*series), names, groups.notes
 
 
 def rows_table(answer: Any) -> Table:
@@ -117,10 +130,24 @@ def rows_table(answer: Any) -> Table:
     return Table({name: answer[name].to_list() for name in answer.columns})
 
 
-def _check_names(names: list[str], prefix: str) -> None:
+def _by_cell(
+    groups: Groups, columns: dict[str, list[Any]], scores: dict[int, Any]
+) -> tuple[list[int], dict[str, list[Any]]]:
+    """Which group each row is about, and the columns: a row for each cell, one for a group without any."""
+    rows: list[tuple[int, Any, Any, Any, Any]] = []
+    for i, table in enumerate(groups.tables):
+        own = [None if score != score else score for score in scores.get(i, [np.nan] * len(table))]
+        cells = zip(table.n.tolist(), table.s.tolist(), table.weight.tolist(), own, strict=True)
+        rows += [(i, *cell) for cell in cells] or [(i, None, None, None, None)]
+    place, *values = (list(column) for column in zip(*rows, strict=True))
+    repeated = {name: [column[i] for i in place] for name, column in columns.items()}
+    return place, dict(zip(CELL_COLUMNS, values, strict=True)) | repeated
+
+
+def _check_names(names: list[str], prefix: str, results: Sequence[str]) -> None:
     """Refuse groups that have the name of a result."""
     taken = [
-        name for name in names if name.casefold() in {(prefix + column).casefold() for column in COLUMNS}
+        name for name in names if name.casefold() in {(prefix + column).casefold() for column in results}
     ]
     if taken:
         advice = "give a prefix for the results, such as prefix='fit_'"
