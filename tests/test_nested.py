@@ -17,7 +17,7 @@ from binreps.fits.exact.posterior import BoxPosterior, NestedPosterior
 from binreps.fits.exact.profile import profile
 from binreps.fits.exact.support import Lines, Support
 from binreps.fits.exact.tensor import find_peak, integrate_box, lifted_objective
-from binreps.model import NAMES
+from binreps.model import NAMES, score_at
 from oracles import ExactPosterior
 from small_tables import LABELLED, SMALL
 
@@ -236,3 +236,14 @@ def test_a_nested_posterior_offers_what_a_box_offers() -> None:
 def test_two_modes_whose_cuts_coincide_leave_no_empty_panel() -> None:
     fit = fit_bayes(CountTable([0, 1, 10, 100], [0, 0, 10, 56], [11, 1, 1, 17]))
     assert np.all(np.isfinite([*fit.rates, *fit.sd, fit.log_evidence]))
+
+
+@pytest.mark.slow
+def test_lines_of_a_sort_without_mass_do_not_break_an_interval() -> None:
+    """On a ridge some lines of θ reach an end where nothing is: that ended in an IndexError once."""
+    fit = fit_bayes(CountTable([1, 1], [0, 1], [70_000, 30_000]))
+    lower, upper = fit.score_interval(1, 1)
+    assert 0 < lower < fit.score(1, 1) < upper < 1
+    draws = fit.draws(4000, rng=1)
+    share = np.mean(score_at(np.int64(1), np.int64(1), *draws) <= upper)
+    assert share == pytest.approx(0.95, abs=0.02)

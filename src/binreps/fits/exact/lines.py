@@ -116,6 +116,12 @@ def lines_that_matter(interval: Interval, theta: Float, masses: Float, p: Float,
     return ThetaLines(interval, theta[some], masses[some], p[some], q[some])
 
 
+def sorts_that_matter(sorts: list[ThetaLines]) -> list[ThetaLines]:
+    """Sorts of lines without those that have next to no mass, of which nothing can be said."""
+    least = _NO_LINE * sum(lines.total for lines in sorts)
+    return [lines for lines in sorts if lines.total > least]
+
+
 def _waves_of_lines(step: float, numbers: Any, logits: Float, both: list[Float]) -> list[Any]:
     """The same where each line has its own logits."""
     turn = np.exp(1j * step * logits)

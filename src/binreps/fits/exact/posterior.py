@@ -13,7 +13,7 @@ from binreps.fits.exact.chances import TOLERANCE, ExactPosterior
 from binreps.fits.exact.density import AXES, Density
 from binreps.fits.exact.gauss import Interval, Series, jacobi_polynomials, jacobi_rule
 from binreps.fits.exact.grid import Grid, Marginal
-from binreps.fits.exact.lines import ThetaLines, lines_that_matter
+from binreps.fits.exact.lines import ThetaLines, lines_that_matter, sorts_that_matter
 from binreps.fits.exact.nested import NestedGrid, integrate_nested, slices
 from binreps.fits.exact.support import Lines, Support
 from binreps.fits.exact.tensor import BoxGrid, UnresolvedError, find_peak, integrate_box
@@ -255,7 +255,7 @@ def _innermost(grid: NestedGrid) -> list[ThetaLines]:
     for same, interval in lines.alike(grid.density):
         values = (rows[0][same], rows[1][same], rows[2][same, 0], rows[3][same, 0])
         result.append(lines_that_matter(interval, *values))
-    return result
+    return sorts_that_matter(result)
 
 
 def draw_on(lines: Lines, density: Density, masses: Float, u: Float) -> Float:

@@ -22,7 +22,7 @@ from binreps.fits.exact.conditional import Conditional, Inner, Population
 from binreps.fits.exact.density import Density, informative
 from binreps.fits.exact.gauss import Interval, Series, jacobi_polynomials, series_tail
 from binreps.fits.exact.grid import Grid, Marginal
-from binreps.fits.exact.lines import ThetaLines, lines_that_matter
+from binreps.fits.exact.lines import ThetaLines, lines_that_matter, sorts_that_matter
 from binreps.fits.exact.posterior import draw_on, draw_rows, has_cell
 from binreps.fits.exact.support import Lines
 from binreps.fits.exact.tensor import snapped
@@ -166,10 +166,12 @@ class SharedGrid:
         lines = Lines(0, inner.lower, inner.upper).with_few_ends()
         theta, log_mass = self._rows(which, 2 * self.theta, lines)
         masses = np.exp(log_mass - self.log_mass.max())
-        return [
-            lines_that_matter(interval, theta[same], masses[same], p[same], q[same])
-            for same, interval in lines.alike(self.shared.plain)
-        ]
+        return sorts_that_matter(
+            [
+                lines_that_matter(interval, theta[same], masses[same], p[same], q[same])
+                for same, interval in lines.alike(self.shared.plain)
+            ]
+        )
 
     def theta_masses(self, which: int, inside: Interval) -> Float:
         """The marginal of one population's θ on an interval, as masses at the nodes of its rule."""
