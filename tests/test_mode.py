@@ -273,9 +273,8 @@ def test_perfectly_separated_data_and_flat_priors_make_a_perfect_test() -> None:
 
 def test_a_rate_about_which_nothing_is_known_comes_with_a_note() -> None:
     fit = fit_map(CountTable([3], [0], [50], known=[0]), FLAT)
-    assert fit.notes == (
-        "false_negative is arbitrary: neither the data nor the flat prior say anything about it",
-    )
+    said = "false_negative is arbitrary: neither the data nor the flat prior say anything about it"
+    assert [(note.id, note.sentence) for note in fit.notes] == [("map-arbitrary", said)]
     assert fit.rates.false_negative == 0.25
 
 

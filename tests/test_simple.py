@@ -116,8 +116,10 @@ def test_individuals_without_replicates_are_left_out(fit) -> None:
 @pytest.mark.parametrize("fit", [fit_average, fit_median])
 def test_a_rate_without_a_denominator_is_null_and_so_is_what_needs_it(fit, counts, undefined: str) -> None:
     made = fit(counts)
-    assert made.notes[0].startswith(f"{undefined} undefined")
-    assert made.notes[0] in str(made)
+    (note,) = made.notes
+    assert note.id == f"{made.kind}-undefined"
+    assert note.sentence.startswith(f"{undefined} undefined")
+    assert note.sentence in str(made)
     assert all(np.isnan(getattr(made.rates, rate)) for rate in undefined.split(" and "))
     assert np.isnan(made.predict([0, 3], [0, 1])).all()
     assert "–" in str(made)

@@ -16,6 +16,7 @@ from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, FitError, OptionError
 from binreps.fits.posterior import Estimate, Marginal, Point, Posterior
 from binreps.model import ALIKE, NAMES, Float, Model, Prior, Rates, Records
+from binreps.notes import Note
 from binreps.options import check_level, check_whole, generator
 from binreps.table import Table
 
@@ -41,7 +42,7 @@ class AnyFit(ABC):
         A short name of the method, the same in files, options and tables.
     method : str
         The method's name, in words.
-    notes : tuple of str
+    notes : tuple of Note
         What the reader of the fit should know.
     """
 
@@ -51,7 +52,7 @@ class AnyFit(ABC):
     """Whether the fit says how counts come about, so that they can speak against it."""
     usual_error: ClassVar[float] = 1e-3
     """The numerical error, in standard deviations, beyond which something went wrong."""
-    notes: tuple[str, ...]
+    notes: tuple[Note, ...]
 
     @property
     @abstractmethod
@@ -255,7 +256,7 @@ class PointFit(Fit):
 
     counts: CountTable
     rates: Rates
-    notes: tuple[str, ...] = field(default=(), kw_only=True)
+    notes: tuple[Note, ...] = field(default=(), kw_only=True)
 
     @cached_property
     def posterior(self) -> Posterior:  # type: ignore[override]
@@ -274,7 +275,7 @@ class PointFit(Fit):
 
     def _words(self, level: float) -> str:
         del level
-        return "\n".join(self.notes)
+        return "\n".join(map(str, self.notes))
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "posterior"}
@@ -287,7 +288,7 @@ class PosteriorFit(Fit):
     counts: CountTable
     prior: Prior
     posterior: Posterior = field(compare=False)
-    notes: ClassVar[tuple[str, ...]] = ()  # type: ignore[misc]
+    notes: ClassVar[tuple[Note, ...]] = ()  # type: ignore[misc]
 
     @property
     def rates(self) -> Rates:  # type: ignore[override]
@@ -446,7 +447,7 @@ def refuse_empty(counts: CountTable, method: str) -> None:
         raise FitError(f"the {method} needs at least one individual, got an empty table; fit_bayes takes it")
 
 
-def plug_in_rates(counts: CountTable, scores: Float, method: str) -> tuple[Rates, tuple[str, ...]]:
+def plug_in_rates(counts: CountTable, scores: Float, method: str) -> tuple[Rates, tuple[Note, ...]]:
     """θ̂ = mean of Y, p̂ = Σ s(1−Y)/Σ n(1−Y), q̂ = Σ (n−s)Y/Σ nY over individuals whose score is defined.
 
     A rate whose denominator is 0 is NaN; a note says so.
@@ -461,7 +462,9 @@ def plug_in_rates(counts: CountTable, scores: Float, method: str) -> tuple[Rates
     )
     undefined = [name for name, rate in zip(NAMES, rates, strict=True) if np.isnan(rate)]
     reason = f"the {method} gives no individual with replicates to that class"
-    return rates, (f"{' and '.join(undefined)} undefined: {reason}",) if undefined else ()
+    if not undefined:
+        return rates, ()
+    return rates, (Note(f"{method}-undefined", f"{' and '.join(undefined)} undefined: {reason}"),)
 
 
 def _ratio(above: Any, below: Any) -> float:

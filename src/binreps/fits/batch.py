@@ -307,7 +307,7 @@ def _row(fit: Fit, level: float, scores: bool) -> Row:
     """What is kept of a fit."""
     lower, upper = fit.interval(level)
     error = np.nan if fit.posterior.certain else fit.error
-    said = [*(trouble.sentence for trouble in fit.troubles()), *fit.notes]
+    said = [*(trouble.sentence for trouble in fit.troubles()), *map(str, fit.notes)]
     numbers = (tuple(fit.rates), tuple(fit.sd), tuple(lower), tuple(upper), fit.log_evidence, error)
     each = tuple(np.asarray(fit.score(fit.counts)).tolist()) if scores else None
     return Row(*numbers, reason="; ".join(said) or None, scores=each)

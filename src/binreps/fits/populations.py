@@ -19,6 +19,7 @@ from binreps.fits.exact.chances import CUT_TAILS
 from binreps.fits.exact.grid import Marginal
 from binreps.fits.exact.shared import Shared, SharedPosterior
 from binreps.model import NAMES, Float, Prior, Rates
+from binreps.notes import Note
 from binreps.options import check_level, check_whole, generator
 from binreps.table import Table
 
@@ -56,7 +57,7 @@ class PopulationsFit(AnyFit):
 
     kind: ClassVar[str] = "populations"
     method: ClassVar[str] = "Bayes, exact"
-    notes: ClassVar[tuple[str, ...]] = ()  # type: ignore[misc]
+    notes: ClassVar[tuple[Note, ...]] = ()  # type: ignore[misc]
     prior: Prior
     _populations: tuple[tuple[Hashable, CountTable], ...]
     _shared: Shared = field(compare=False)

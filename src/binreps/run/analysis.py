@@ -302,7 +302,7 @@ def _populations(
         raise OptionError("truth cannot judge several populations at once; analyse them one by one")
     shared = METHODS["populations"].make(counts, settings.prior)
     alone = "Bayes alone shares the error rates between populations; the other methods see each on its own"
-    found = [*_fit_notes(shared), Note("others-not-shared", alone)]
+    found = [*shared.notes, Note("others-not-shared", alone)]
     parts = []
     for name, own in shared.parts.items():
         part, more = _part(name, counts[name], own, settings, None)
@@ -336,18 +336,13 @@ def _fits(counts: CountTable, bayes: Any, settings: Settings) -> tuple[dict[str,
             continue
         try:
             fits[method.id] = method.make(counts, settings.prior)
-            notes += _fit_notes(fits[method.id])
+            notes += fits[method.id].notes
         except BinrepsError as error:
             if method.id == settings.method:
                 raise
             said = f"no estimate by the {method.name} method: {error}"
             notes.append(Note(f"no-{method.id}", said))
     return fits, notes
-
-
-def _fit_notes(fit: Any) -> list[Note]:
-    """What the reader of a fit should know."""
-    return [Note(f"{fit.kind}-fit", sentence) for sentence in fit.notes]
 
 
 def _most_replicates(counts: CountTable, settings: Settings) -> int:

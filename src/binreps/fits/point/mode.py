@@ -22,6 +22,7 @@ from binreps.fits.point.climb import Climb, climb, scan
 from binreps.fits.point.em import climb_em
 from binreps.fits.point.objective import Objective, State
 from binreps.model import NAMES, Prior, Rates, score_at
+from binreps.notes import Note
 from binreps.options import check_tol, check_whole, generator
 
 MAP_PRIOR = Prior(prevalence=(1, 1))
@@ -67,7 +68,7 @@ class MapFit(PointFit):
         """Whether the climb converged, and whether the estimates rest on the prior."""
         del level
         stopped = "" if self.converged else f"Not converged after {self.n_iter} iterations."
-        return "\n".join(filter(None, [stopped, rests_on_prior(self.counts), *self.notes]))
+        return "\n".join(filter(None, [stopped, rests_on_prior(self.counts), *map(str, self.notes)]))
 
     def troubles(self) -> Iterator[Trouble]:
         """Whether the climb ended where it should."""
@@ -132,11 +133,11 @@ def _dips(objective: Objective, state: State, better: Rates) -> bool:
     return bool(np.any(objective.at(way).objective < level))
 
 
-def _flat(state: State) -> tuple[str, ...]:
+def _flat(state: State) -> tuple[Note, ...]:
     """Rates on which neither data nor prior have a say are arbitrary: tell."""
     flat = np.flatnonzero((state.alpha == 0) & (state.beta == 0))
     reason = "neither the data nor the flat prior say anything about it"
-    return tuple(f"{NAMES[i]} is arbitrary: {reason}" for i in flat)
+    return tuple(Note("map-arbitrary", f"{NAMES[i]} is arbitrary: {reason}") for i in flat)
 
 
 def fit_map(
