@@ -21,7 +21,7 @@ from binreps.fits.exact.grid import Grid, Pairs, find_root, theta_summed_out
 from binreps.fits.exact.law import Law
 from binreps.fits.exact.lines import ThetaLines
 from binreps.fits.posterior import Block, Estimate, Key, Memory, Nodes, Posterior
-from binreps.model import Float
+from binreps.model import ALIKE, Float
 
 TOLERANCE = 1e-8
 CUT_TAILS = 1e-10
@@ -249,7 +249,8 @@ class ExactPosterior(Posterior):
 def _log_odds(nodes: tuple[Float, Float, Float], n: int, s: int) -> Any:
     """Logit of Y_L at the nodes."""
     theta, p, q = nodes
-    return logit(theta) + (s * (np.log1p(-q) - np.log(p)) + (n - s) * (np.log(q) - np.log1p(-p)))
+    negative, positive = ALIKE.log_classes(ALIKE.record((n, s)), p, q)
+    return logit(theta) + (positive[0] - negative[0])
 
 
 def _sigmoid(x: Float) -> Float:
@@ -259,9 +260,8 @@ def _sigmoid(x: Float) -> Float:
 
 
 def _class_shares(pairs: Pairs | ThetaLines, n: int, s: int) -> tuple[Float, Float]:
-    """(1−q)^s q^(n−s) and p^s (1−p)^(n−s) at points (p, q), in a common unit that does not underflow."""
-    positive = s * np.log1p(-pairs.q) + (n - s) * np.log(pairs.q)
-    negative = s * np.log(pairs.p) + (n - s) * np.log1p(-pairs.p)
+    """What the positive and the negative class make of a record at points (p, q), in a common unit."""
+    negative, positive = (log[0] for log in ALIKE.log_classes(ALIKE.record((n, s)), pairs.p, pairs.q))
     top = max(positive.max(), negative.max())
     return np.exp(positive - top), np.exp(negative - top)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.special import expit
 
 from binreps.fits.exact.lines import ThetaLines
-from binreps.model import Float
+from binreps.model import ALIKE, Float, Records
 
 _BLOCK = 32  # frequencies at a time
 _MOST = 320  # of them
@@ -41,8 +41,7 @@ class Law:
         self._lines = lines
         self._low, self._high = _side_by_side([line.extent for line in lines], axis=0)
         self._positive, self._negative = _side_by_side([line.classes for line in lines], axis=0)
-        p, q = _side_by_side([(line.p, line.q) for line in lines], axis=0)
-        self._logs = np.log(p), np.log1p(-p), np.log(q), np.log1p(-q)
+        self._p, self._q = _side_by_side([(line.p, line.q) for line in lines], axis=0)
         self._waves: dict[tuple[float, int], tuple[Float, Float]] = {}
 
     def quantiles(self, n: Any, s: Any, probabilities: Any, *, new: bool) -> Quantiles:
@@ -74,10 +73,9 @@ class Law:
         return Quantiles(value, error)
 
     def _class_likelihoods(self, n: Float, s: Float) -> tuple[Float, Float]:
-        """Logarithms of (1−q)^s q^(n−s) and p^s (1−p)^(n−s), cells × lines."""
-        log_p, log_not_p, log_q, log_not_q = self._logs
-        hits, misses = s[:, None], (n - s)[:, None]
-        return hits * log_not_q + misses * log_q, hits * log_p + misses * log_not_p
+        """Logarithms of what the positive and the negative class make of each cell, cells × lines."""
+        negative, positive = ALIKE.log_classes(Records(n, s), self._p, self._q)  # type: ignore[arg-type]
+        return positive, negative
 
     def _range(self, evidence: Float, weights: list[Float] | None) -> tuple[Float, Float]:
         """The middle of an interval that holds each cell's z, and its length, rounded up to a power of 2."""
