@@ -519,3 +519,22 @@ def test_advice_for_several_populations_can_be_followed_from_there() -> None:
     spread = Look("", 5, 1, 0.0, True)
     assert "fit each population by itself" in table_advice(spread, several=True)
     assert "fit_populations" in table_advice(spread, several=False)
+
+
+def test_one_of_several_populations_rests_on_all_of_them() -> None:
+    few, many = (
+        CountTable([2] * 3, range(3), [120, 60, 220]),
+        CountTable([4] * 5, range(5), [50, 18, 6, 9, 17]),
+    )
+    part = fit_populations({"few": few, "many": many})["few"]
+    assert part.identifiable
+    assert "not-identifiable" not in check(part)
+    assert parts_of(part)[0].estimate == part.rates
+    assert "rest on the prior" not in str(part)
+    assert "rest on the prior" in str(fit_bayes(few))
+
+
+def test_a_method_without_a_prior_is_not_said_to_rest_on_one() -> None:
+    found = check(fit_average(CountTable([1, 1], [0, 1], [5, 5])))
+    assert "not-identifiable" in found
+    assert "rest on the prior" not in str(found)

@@ -303,3 +303,80 @@ def test_the_example_has_its_missing_results() -> None:
         assert analysis.source.missing == 7
         assert not analysis.source.reading.table.closed
     assert analysis.source.reading.table.closed
+
+
+# --- what a fresh pair of eyes met -----------------------------------------------------------------------
+
+
+def test_an_analysis_of_people_without_results_is_written_whole(tmp_path: Path) -> None:
+    for counts in (br.CountTable([0], [0], [7]), br.CountTable([2], [1])):
+        files = br.analyse(counts).write(tmp_path / str(counts.replicates))
+        assert all(file.exists() for file in files)
+
+
+@pytest.mark.slow
+def test_the_report_expects_what_the_deciding_posterior_expects() -> None:
+    counts = br.CountTable([6] * 7, range(7), [60, 12, 9, 4, 5, 7, 27])
+    part = br.analyse(counts, br.Settings("overdispersed")).main
+    assert part.expected["mean"][0] == pytest.approx(58.3, abs=0.5)  # 51.8 without the correlation
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda fit: br.attach(pa.table({"n": [3], "s": [1]}), fit, 0.2, n="n", s="s"),
+        lambda fit: br.decision_table(fit, 0.2, 2),
+        lambda fit: br.explain(3, 1, fit, 0.2),
+        lambda fit: br.check(fit, 0.2),
+        lambda _: br.evaluate([0.1], [0], 0.2),
+        lambda fit: br.next_replicates(fit.counts, fit, 0.2, cost_per_replicate=0.1),
+        lambda fit: br.stopping_table(fit, 0.2, cost_per_replicate=0.1, max_replicates=3),
+        lambda _: br.risk_by_cost({"a": [0.1]}, [0], loss=0.2),
+        lambda _: br.plot.risks(0.2),
+        lambda _: br.Settings(loss=0.2),
+    ],
+)
+def test_a_cost_alone_is_no_loss(call: Any) -> None:
+    fit = br.fit_bayes(br.CountTable([3, 3], [0, 3], [6, 4]))
+    with pytest.raises(
+        br.OptionError, match=r"^loss must be a Loss, such as Loss\(inconclusive=0.2\), got 0.2$"
+    ):
+        call(fit)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda _: br.attach(pa.table({"n": [3], "s": [1]}), "x", n="n", s="s"), "fit must be what a fit_"),
+        (lambda _: br.save_fit("x", "fit.json"), "fit must be what a fit_"),
+        (lambda fit: br.explain(3, 1, br.fit_populations({"a": fit.counts}), br.Loss()), "choose one"),
+        (lambda fit: br.plot.rates(br.fit_average(fit.counts)), "needs a posterior"),
+        (lambda fit: br.plot.decisions(fit), "must be a Table"),
+        (lambda fit: br.fit_many(fit.counts), "several CountTables, got CountTable"),
+        (lambda fit: br.fit_populations({None: fit.counts}), "every population needs a name"),
+        (lambda fit: br.fit_populations({1: fit.counts, "1": fit.counts}), "differ as text, got '1' twice"),
+        (lambda _: br.predictive_counts(br.fit_average(br.CountTable([3], [0])), rng=1), "defined rates"),
+        (
+            lambda _: br.fit({"n": [3], "s": [1]}, n="n", s="s"),
+            "one CountTable for each population, got list",
+        ),
+        (lambda fit: br.fit_bayes(fit.counts, pd.DataFrame({"a": range(1000)})), "got a DataFrame"),
+    ],
+)
+def test_a_wrong_object_ends_in_a_sentence(call: Any, sentence: str) -> None:
+    fit = br.fit_bayes(br.CountTable([3, 3], [0, 3], [6, 4]))
+    with pytest.raises(br.BinrepsError, match=sentence):
+        call(fit)
+
+
+def test_tables_by_name_are_fitted_as_many() -> None:
+    tables = {"a": br.CountTable([3, 3], [0, 3], [6, 4]), "b": br.CountTable([3], [0], [9])}
+    assert br.fit_many(tables).tables == tuple(tables.values())
+
+
+def test_individuals_of_another_population_are_strangers() -> None:
+    rows = pd.DataFrame({"site": ["x"] * 6 + ["y"] * 6, "n": 3, "s": [0, 0, 0, 0, 0, 1] + [3, 3, 3, 3, 2, 3]})
+    fit = br.fit(rows, n="n", s="s", population="site")
+    br.attach(rows, fit, n="n", s="s", population="site")  # no warning, which would be an error here
+    with pytest.warns(br.BinrepsWarning, match="individuals that the fit has not seen"):
+        br.attach(rows.assign(site=rows["site"][::-1].tolist()), fit, n="n", s="s", population="site")

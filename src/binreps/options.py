@@ -65,8 +65,8 @@ def shown(value: object) -> str:
     """
     if isinstance(value, _NUMBER):
         return str(value)
-    text = " ".join(repr(value).split())
-    return text if len(text) <= _LONGEST else f"a {type(value).__name__}"
+    text = repr(value)
+    return text if len(text) <= _LONGEST and "\n" not in text else f"a {type(value).__name__}"
 
 
 def _is_whole(value: object) -> bool:

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from binreps.counts import UNKNOWN, CountTable, whole_numbers
-from binreps.decide.loss import DECISIONS, Loss, Predictor, checked_scores, classify, one_of
+from binreps.decide.loss import DECISIONS, Loss, Predictor, check_loss, checked_scores, classify, one_of
 from binreps.errors import DataError, OptionError
 from binreps.model import Float
 from binreps.options import check_level, check_whole, generator
@@ -170,6 +170,7 @@ def evaluate(
     >>> judged.total_risk, judged.sensitivity
     (1.2, 0.5)
     """
+    check_loss(loss)
     y, t, w, left_out = judged(scores, truth, weight)
     answers = loss.classify(y) if thresholds is None else classify(y, *thresholds)
     a, b, c, d, e, f = np.bincount((3 * t + 2 * answers).astype(int), w, minlength=6).astype(int).tolist()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from binreps.decide.evaluate import judged
-from binreps.decide.loss import Loss, checked_scores
+from binreps.decide.loss import Loss, check_loss, checked_scores
 from binreps.errors import OptionError
 from binreps.model import Float
 from binreps.table import Table
@@ -56,6 +56,8 @@ def risk_by_cost(
     """
     if not scores:
         raise OptionError("scores must hold the scores of at least one method, got none")
+    if loss is not None:
+        check_loss(loss)
     b, c = (loss.false_positive, loss.false_negative) if loss else (1.0, 1.0)
     if not b * c:
         raise OptionError(

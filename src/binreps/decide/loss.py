@@ -180,6 +180,12 @@ class Loss:
         )
 
 
+def check_loss(loss: object) -> None:
+    """Refuse what is no loss, such as a cost alone."""
+    if not isinstance(loss, Loss):
+        raise OptionError(f"loss must be a Loss, such as Loss(inconclusive=0.2), got {shown(loss)}")
+
+
 def classify(scores: ArrayLike, lower: float, upper: float) -> Any:
     """Answers from given thresholds: Φ(y) = 0 if y < lower, 1 if y > upper, ½ between, ends included.
 
@@ -261,6 +267,7 @@ def decision_table(fit: Fit, loss: Loss, replicates: int | Iterable[int], *, lev
     """
     check_level(level)
     check_one_population(fit)
+    check_loss(loss)
     n, s = _results(replicates)
     probability = np.asarray(fit.predict(n, s), dtype=float)
     lower, upper = fit.predict_interval(n, s, level=level)

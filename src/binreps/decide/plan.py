@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from binreps.counts import CountTable, whole_numbers
 from binreps.decide.elicit import Belief, percent
-from binreps.decide.loss import Loss
+from binreps.decide.loss import Loss, check_loss
 from binreps.errors import OptionError
 from binreps.fits.batch import Progress, fit_many
 from binreps.fits.exact.posterior import integrate
 from binreps.model import NAMES, Float, Prior, Rates, score_at
-from binreps.options import check_level, check_whole, generator
+from binreps.options import check_level, check_whole, generator, shown
 from binreps.table import Table
 
 Reached = Literal["yes", "no", "perhaps"]
@@ -313,6 +313,7 @@ def _goal(
     check_level(level)
     if not 0 < assurance < 1:
         raise OptionError(f"assurance must be between 0 and 1, got {assurance}")
+    check_loss(loss)
     _ = loss.thresholds  # a cost of 0 gives no decisions: say so before the work
     return _Goal(measures[i], float(limit), loss, level, assurance)
 
@@ -490,7 +491,9 @@ def _checked_truth(truth: object) -> Rates | Prior:
         return truth
     if isinstance(truth, Rates) and all(isinstance(rate, float) and rate == rate for rate in truth):
         return truth
-    raise OptionError(f"truth must be Rates of three numbers, or a Prior to draw them from, got {truth!r}")
+    raise OptionError(
+        f"truth must be Rates of three numbers, or a Prior to draw them from, got {shown(truth)}"
+    )
 
 
 def _checked_cost(name: str, value: float) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binreps.counts import UNKNOWN, CountTable, whole_numbers
-from binreps.errors import OptionError
+from binreps.errors import FitError, OptionError
 from binreps.fits.base import AnyFit, Fit, check_fit
 from binreps.model import Float
 from binreps.options import check_level, check_whole, generator
@@ -65,6 +65,8 @@ def predictive_counts(
     check_level(level)
     check_whole("size", size, 1, 10**6)
     source = generator(rng)
+    if any(np.isnan(one.posterior.mean).any() for one in fit.parts.values()):
+        raise FitError(f"predictive counts need defined rates, which the {fit.method} does not give here")
     shown = _most_common(fit.everyone) if replicates is None else _checked(replicates)
     draws = fit.joint_draws(size, source)
     tails = [(1 - level) / 2, (1 + level) / 2]

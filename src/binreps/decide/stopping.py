@@ -22,9 +22,9 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 
 from binreps.counts import UNKNOWN, CountTable
-from binreps.decide.loss import Loss, decision_words
+from binreps.decide.loss import Loss, check_loss, decision_words
 from binreps.errors import DataError, FitError, OptionError
-from binreps.fits.base import Fit, check_one_population
+from binreps.fits.base import Fit, check_counts, check_one_population
 from binreps.fits.posterior import Nodes
 from binreps.model import ALIKE, Float, checked_pairs, score_at
 from binreps.options import check_whole
@@ -199,6 +199,7 @@ def stopping_table(
     n, s = _checked_start(start)
     check_whole("max_replicates", max_replicates, n, n + _MOST_REPLICATES)
     check_one_population(fit)
+    check_loss(loss)
     paths = _paths(fit, n, s, max_replicates - n, new=new)
     plan = _induction(paths.probability, paths.next_positive, loss, cost)
     k, j = np.tril_indices(max_replicates - n + 1)
@@ -479,7 +480,9 @@ def next_replicates(
     cost = _checked_cost(cost_per_replicate)
     check_whole("budget", budget, 0, _MOST_BUDGET)
     check_whole("ahead", ahead, 1, _MOST_AHEAD)
+    check_counts(counts)
     check_one_population(fit)
+    check_loss(loss)
     unknown = counts.known == UNKNOWN
     n, s, weight = counts.n[unknown], counts.s[unknown], counts.weight[unknown]
     columns: dict[str, Any] = {"n": n, "s": s, "individuals": weight}

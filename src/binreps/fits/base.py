@@ -17,7 +17,7 @@ from binreps.errors import DataError, FitError, OptionError
 from binreps.fits.posterior import Estimate, Marginal, Point, Posterior
 from binreps.model import ALIKE, NAMES, Float, Model, Prior, Rates, Records
 from binreps.notes import Note
-from binreps.options import check_level, check_whole, generator
+from binreps.options import check_level, check_whole, generator, shown
 from binreps.table import Table
 
 _LEAST_SHAPE, _MOST_SHAPE = 0.05, 10**7
@@ -124,6 +124,8 @@ class Fit(AnyFit):
     """
 
     model: ClassVar[Model] = ALIKE
+    alone: ClassVar[bool] = True
+    """Whether its counts are all the data behind it; the rates of one of several populations rest on more."""
     counts: CountTable
     rates: Rates  # no property: a dataclass would take it for a default
     prior: Prior | None
@@ -357,7 +359,8 @@ class PosteriorFit(Fit):
     def _words(self, level: float) -> str:
         """How probable the intervals are, and how exact: their own error included."""
         error = max(self.error, *(self.marginal(name).error for name in self.model.names))
-        return f"{level:.0%} credible intervals; numerical error below {error:.0e} of a standard deviation"
+        said = f"{level:.0%} credible intervals; numerical error below {error:.0e} of a standard deviation"
+        return "\n".join(filter(None, [said, rests_on_prior(self.identifiable)]))
 
 
 def fit_title(method: str, counts: CountTable) -> str:
@@ -384,9 +387,9 @@ def _complements(name: str, columns: dict[str, Rates]) -> tuple[float, float]:
     return rates.sensitivity, rates.specificity
 
 
-def rests_on_prior(counts: CountTable) -> str:
+def rests_on_prior(identifiable: bool) -> str:
     """The sentence that a summary owes its reader where the data do not identify the rates."""
-    if counts.identifiable:
+    if identifiable:
         return ""
     return "The data alone cannot tell prevalence and error rates apart: the estimates rest on the prior."
 
@@ -406,7 +409,7 @@ def integrable(prior: Prior | None) -> Prior:
 def checked_prior(prior: Prior | None) -> Prior:
     """The prior, `Prior()` if none is given; anything else is refused."""
     if prior is not None and not isinstance(prior, Prior):
-        raise OptionError(f"prior must be a Prior, such as Prior(false_positive=(2, 20)), got {prior!r}")
+        raise OptionError(f"prior must be a Prior, such as Prior(false_positive=(2, 20)), got {shown(prior)}")
     return prior or Prior()
 
 

@@ -12,7 +12,7 @@ import pickle
 import subprocess
 import sys
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -199,7 +199,7 @@ def fit_many(
 
     Parameters
     ----------
-    tables : iterable of CountTable
+    tables : iterable of CountTable, or mapping to them
     method : {"bayes", "map", "average", "median"}
         `fit_bayes`, `fit_map`, `fit_average` or `fit_median`.
     prior : Prior, optional
@@ -227,7 +227,9 @@ def fit_many(
     >>> fit_many(tables, scores=True).scores[1].round(3)
     array([0.   , 0.043, 1.   ])
     """
-    everyone = tuple(tables)
+    if isinstance(tables, CountTable) or not isinstance(tables, Iterable):
+        raise OptionError(f"tables must be several CountTables, got {type(tables).__name__}")
+    everyone = tuple(tables.values() if isinstance(tables, Mapping) else tables)
     _check(everyone, method, prior)
     check_level(level)
     if workers is not None:

@@ -13,14 +13,14 @@ import numpy as np
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, OptionError
-from binreps.fits.base import AnyFit, Fit, fit_title, integrable, rates_rows
+from binreps.fits.base import AnyFit, Fit, fit_title, integrable, rates_rows, rests_on_prior
 from binreps.fits.bayes import BayesFit
 from binreps.fits.exact.chances import CUT_TAILS
 from binreps.fits.exact.grid import Marginal
 from binreps.fits.exact.shared import Shared, SharedPosterior
 from binreps.model import NAMES, Float, Prior, Rates
 from binreps.notes import Note
-from binreps.options import check_level, check_whole, generator
+from binreps.options import check_level, check_whole, generator, shown
 from binreps.table import Table
 
 
@@ -34,8 +34,14 @@ class PopulationFit(BayesFit):
 
     kind: ClassVar[str] = "population"
     method: ClassVar[str] = "Bayes, exact, error rates shared"
+    alone: ClassVar[bool] = False
     populations: PopulationsFit
     name: Hashable
+
+    @property
+    def identifiable(self) -> bool:
+        """Whether all populations together can tell prevalences and error rates apart."""
+        return self.populations.identifiable
 
     def __reduce__(self) -> tuple[Any, ...]:
         return getitem, (self.populations, self.name)
@@ -249,10 +255,11 @@ def fit_populations(populations: Mapping[Any, CountTable], prior: Prior | None =
     array([0.043, 0.847])
     """
     if not isinstance(populations, Mapping) or not populations:
-        raise OptionError(f"populations must be a dictionary of count tables, got {populations!r}")
+        raise OptionError(f"populations must be a dictionary of count tables, got {shown(populations)}")
     for name, table in populations.items():
         if not isinstance(table, CountTable):
             raise DataError(f"population {name!r} must be a CountTable, got {type(table).__name__}")
+    _check_names(list(populations))
     prior = integrable(prior)
     return PopulationsFit(prior, tuple(populations.items()), Shared(list(populations.values()), prior))
 
@@ -263,8 +270,18 @@ _SENTENCES = {
         "With two replicates only different prevalences tell the error rates: the closer they are, the more "
         "rests on the prior."
     ),
-    "never": "The data alone cannot tell prevalence and error rates apart: the estimates rest on the prior.",
+    "never": rests_on_prior(False),
 }
+
+
+def _check_names(names: list[Any]) -> None:
+    """Refuse a population without a name, and two whose names are the same text."""
+    if None in names:
+        raise OptionError("every population needs a name, got None")
+    texts = [str(name) for name in names]
+    same = [text for text in texts if texts.count(text) > 1] if len(set(texts)) < len(texts) else []
+    if same:
+        raise OptionError(f"populations must have names that differ as text, got {same[0]!r} twice")
 
 
 def _identified(tables: Mapping[Hashable, CountTable]) -> str:

@@ -15,10 +15,10 @@ from binreps.decide.checks.findings import Findings
 from binreps.decide.checks.run import check
 from binreps.decide.evaluate import Evaluation, evaluate
 from binreps.decide.indecision import risk_by_cost
-from binreps.decide.loss import DECISIONS, Loss, decision_table
+from binreps.decide.loss import DECISIONS, Loss, check_loss, decision_table
 from binreps.decide.predictive import predictive_counts
 from binreps.errors import BinrepsError, OptionError
-from binreps.fits.base import rates_rows
+from binreps.fits.base import checked_prior, rates_rows
 from binreps.model import NAMES, Prior
 from binreps.notes import Note
 from binreps.options import check_level, check_whole
@@ -46,6 +46,8 @@ class Settings:
     def __post_init__(self) -> None:
         check_method(self.method)
         check_level(self.level)
+        checked_prior(self.prior)
+        check_loss(self.loss)
         _ = self.loss.thresholds  # refuses costs of 0, from which none follow
         if self.replicates is not None:
             check_whole("replicates", self.replicates, 1, 1000)
@@ -156,9 +158,10 @@ class Part:
     @cached_property
     def expected(self) -> Table | None:
         """Individuals per (n, s) that the posterior expects, with intervals; None without a posterior."""
-        if "bayes" not in self.fits or not len(self.counts):
+        fit = self.fits[self.believed]
+        if fit.posterior.certain or not self.counts.replicates:
             return None
-        return predictive_counts(self.fits["bayes"], rng=_SEED, level=self.settings.level)
+        return predictive_counts(fit, rng=_SEED, level=self.settings.level)
 
     @cached_property
     def risks(self) -> Table | None:

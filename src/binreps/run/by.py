@@ -72,7 +72,7 @@ def fit_by(
     Returns
     -------
     dataframe
-        Of the type of `frame`: the columns of `by`; individuals, replicates and cells; identifiable, whether
+        Of the type of `table`: the columns of `by`; individuals, replicates and cells; identifiable, whether
         the data alone can tell the rates apart; prevalence, false_positive, false_negative, each with _lower
         and _upper; log_evidence; error, the numerical error; and reason, null where all is well. With scores
         also n, s, weight and score.

@@ -68,7 +68,7 @@ def fit(
     >>> result == br.fit_bayes(br.count_table(tests, individual="patient", result="test"))
     True
     """
-    if "covariates" in columns:
+    if columns.pop("covariates", None) is not None:  # type: ignore[typeddict-item]
         raise OptionError("covariates are not used by any model yet; leave them out")
     check_keywords(columns, AllColumns)
     check_method(method)
@@ -100,14 +100,14 @@ def _counts_of(table: Any, columns: Mapping[str, Any], memory: str | None) -> tu
 
 def _counted(table: Counts, columns: Mapping[str, Any]) -> Counts:
     """Counts as they are: they have no columns, and several are populations."""
-    named = [name for name, value in columns.items() if value is not None]
-    if named:
-        raise OptionError(f"counts have no columns, so {named[0]} cannot name one")
     if isinstance(table, Mapping):
         for value in table.values():
             if not isinstance(value, CountTable):
                 rule = "a mapping must hold one CountTable for each population"
                 raise DataError(f"{rule}, got {type(value).__name__}")
+    named = [name for name, value in columns.items() if value is not None]
+    if named:
+        raise OptionError(f"counts have no columns, so {named[0]} cannot name one")
     return table
 
 

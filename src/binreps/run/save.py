@@ -15,6 +15,7 @@ import numpy as np
 from binreps._version import __version__
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import BinrepsError, DataError, OptionError
+from binreps.fits.base import check_fit
 from binreps.model import NAMES, Prior
 from binreps.run.methods import METHODS
 from binreps.tables.files import PathLike
@@ -59,6 +60,7 @@ def load_fit(path: PathLike) -> Any:
 
 def fit_to_dict(fit: Any) -> dict[str, Any]:
     """A fit as plain values, ready for JSON."""
+    check_fit(fit)
     method = METHODS.get(fit.kind)
     if method is None:
         known = ", ".join(METHODS)

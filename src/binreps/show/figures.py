@@ -50,8 +50,9 @@ def _part_figures(part: Part, analysis: Analysis) -> Iterator[Figure]:
         yield Figure("rates", caption, plot.rates(bayes, others, level=settings.level))
     caption = "What to answer for the next individual, for every result, with the probability in percent."
     yield Figure("decisions", caption, plot.decisions(part.decisions))
-    caption = "Everyone in the data by score, with intervals; inside the band the answer is inconclusive."
-    yield Figure("individuals", caption, plot.individuals(part.cells, thresholds))
+    if any(score is not None and score == score for score in part.cells["score"]):
+        caption = "Everyone in the data by score, with intervals; inside the band the answer is inconclusive."
+        yield Figure("individuals", caption, plot.individuals(part.cells, thresholds))
     if 0 < len(part.counts) <= _MOST_CELLS:
         caption = "Scores by all methods against the number of positives."
         chart = plot.scores(_named(part), thresholds=thresholds, level=settings.level)

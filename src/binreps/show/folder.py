@@ -24,11 +24,14 @@ def write_folder(
     scores = out / ("scores.parquet" if parquet else "scores.csv")
     check_target(scores, map(Path, analysis.source.paths))
     files = [out / "report.html", scores, out / "decision_table.csv", out / "summary.json"]
+    content = summary(analysis)
     with scored(analysis, memory=memory) as everyone:
+        page = report(
+            analysis, everyone.rows, scores.name
+        )  # what can fail is done before anything is written
         everyone.write(scores)
         write_table(together(analysis, "decisions"), files[2], everyone.connection)
-        page = report(analysis, everyone.rows, scores.name)
-    write_json(summary(analysis), files[3])
+    write_json(content, files[3])
     with replacing(files[0]) as part:
         part.write_text(page, encoding="utf-8")
     return files

@@ -12,6 +12,7 @@ from itertools import cycle, islice
 from typing import TYPE_CHECKING, Any
 
 from binreps.errors import OptionError
+from binreps.options import shown
 from binreps.show.theme import (
     ACTION_COLOURS,
     DECISION_DASHES,
@@ -52,7 +53,11 @@ def _plain(value: Any) -> Any:
 
 
 def needed(table: Table, *names: str) -> None:
-    """Refuse a table that lacks a column, or rows."""
+    """Refuse what is no table of ours, and one that lacks a column, or rows."""
+    if not isinstance(table, Table):
+        raise OptionError(
+            f"the table must be a Table with the columns {', '.join(names)}, got {shown(table)}"
+        )
     missing = [name for name in names if name not in table.columns]
     if missing:
         listed = ", ".join(names)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from binreps.decide.loss import DECISIONS, Loss
+from binreps.decide.loss import DECISIONS, Loss, check_loss
 from binreps.decide.stopping import StoppingTable
 from binreps.errors import DataError
 from binreps.show.marks import (
@@ -318,6 +318,7 @@ def risks(loss: Loss) -> alt.LayerChart:
     """
     import altair as alt
 
+    check_loss(loss)
     lower, upper = loss.thresholds
     words = list(DECISIONS.values())
     whole = _segments(loss, words, [(0.0, 1.0)] * 3)

@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import betaln, xlog1py, xlogy
 
 from binreps.counts import whole_numbers
-from binreps.errors import OptionError
+from binreps.errors import FitError, OptionError
 from binreps.fits.base import Fit, check_one_population
 from binreps.fits.bayes import BayesFit
 from binreps.fits.exact.gauss import log_beta_half
@@ -86,6 +86,8 @@ def rates(fit: BayesFit, others: Mapping[str, Fit] | None = None, *, level: floa
     import altair as alt
 
     check_one_population(fit)
+    if fit.posterior.certain:
+        raise FitError(f"a figure of the rates needs a posterior, which fit_bayes has, got the {fit.method}")
     lower, upper = fit.interval(level)
     others = others or {}
     panels = []

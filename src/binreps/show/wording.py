@@ -6,8 +6,8 @@ import shlex
 from typing import Any
 
 from binreps._version import __version__
-from binreps.decide.loss import Loss, decision_words
-from binreps.fits.base import Fit
+from binreps.decide.loss import Loss, check_loss, decision_words
+from binreps.fits.base import Fit, check_one_population
 from binreps.model import NAMES, Prior
 from binreps.run.analysis import Analysis, Estimate, Part, Settings
 from binreps.run.methods import METHODS
@@ -97,6 +97,8 @@ def explain(n: int, s: int, fit: Fit, loss: Loss, *, new: bool = False) -> str:
     With 1 positive of 2 replicates the probability of being positive is 37.8%. On average the answer negative
     would cost 0.378, inconclusive 0.2, positive 0.622: the cheapest is inconclusive.
     """
+    check_one_population(fit)
+    check_loss(loss)
     score = float((fit.predict if new else fit.score)(n, s))
     if score != score:
         return f"With {s} positive of {plural(n, 'replicate')} this method gives no probability."

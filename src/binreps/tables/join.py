@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from binreps.counts import CountTable
 from binreps.errors import DataError, OptionError
 from binreps.notes import Note, warn_of
-from binreps.options import check_level
+from binreps.options import check_level, shown
 from binreps.table import Table
 from binreps.tables.files import PathLike
 from binreps.tables.opened import OpenTable, Reading, native, open_table, read
@@ -170,7 +170,11 @@ class Adding:
             choice = "'individual', or 'replicate' for a long table"
             raise OptionError(f"per must be {choice}, got {self.per!r}")
         check_level(self.level)
+        if self.loss is not None and not hasattr(self.loss, "words"):
+            raise OptionError(f"loss must be a Loss, such as Loss(inconclusive=0.2), got {shown(self.loss)}")
         for each in self.answering:
+            if not hasattr(each, "parts"):  # tables know fits by what they answer alone
+                raise OptionError(f"fit must be what a fit_… function returned, got {type(each).__name__}")
             several = None not in each.parts
             if several != (population is not None):
                 rule = "population, the column that says which, goes with a fit of several populations"
@@ -231,7 +235,7 @@ def joined(reading: Reading, adding: Adding) -> tuple[Any, tuple[Note, ...]]:
     finish = _in_order if eager else _lazily
     answers = finish(original, result, roles, list(added.values()), form).to_native()
     asked = [] if adding.new else adding.answering[:1]
-    return answers, tuple(note for one in asked for note in _strangers(reading.everyone, one))
+    return answers, tuple(note for one in asked for note in _strangers(reading, one))
 
 
 def _rows(reading: Reading) -> tuple[Frame, Frame]:
@@ -267,15 +271,21 @@ def _form(roles: Roles, repeated: bool, per: str) -> _Form:
     return "rows by individual" if roles.long or repeated else "rows"
 
 
-def _strangers(counts: CountTable, answering: Any) -> tuple[Note, ...]:
-    """A note if the table cannot be part of the data of the fit."""
-    everyone = sum((one.counts for one in answering.parts.values()), CountTable([], []))
-    fitted = _weights(everyone)
-    if all(weight <= fitted.get(cell, 0) for cell, weight in _weights(counts).items()):
+def _strangers(reading: Reading, answering: Any) -> tuple[Note, ...]:
+    """A note if the table cannot be part of the data of the fit, population by population."""
+    counts = {"None": reading.counts} if isinstance(reading.counts, CountTable) else reading.counts
+    parts = _by_text(answering)
+    if all(_is_part(own, parts[str(name)].counts) for name, own in counts.items()):
         return ()
     advice = "give new=True to predict individuals that are new"
     said = f"the table holds individuals that the fit has not seen, scored as if it had; {advice}"
     return (Note("not-in-the-fit", said),)
+
+
+def _is_part(some: CountTable, everyone: CountTable) -> bool:
+    """Whether individuals can be among others, by their results."""
+    fitted = _weights(everyone)
+    return all(weight <= fitted.get(cell, 0) for cell, weight in _weights(some).items())
 
 
 def _weights(counts: CountTable) -> dict[tuple[int, int], int]:

@@ -54,13 +54,16 @@ def table_findings(parts: list[Part], alarms: float) -> Iterator[Finding]:
 def table_advice(worst: Look, *, several: bool) -> str:
     """What to do about counts that the model does not describe."""
     look = "Look at the count table beside the prediction"
+    if several:
+        return (
+            f"{look}; if the test errs differently from population to population, fit them apart (fit_by); "
+            "if individuals of one status differ, fit each population by itself, over-dispersed."
+        )
     if not worst.spread:
         return (
             f"{look}: results are more alike from individual to individual than independent errors are; ask "
             "whether replicates were repeated until they agreed, or made to balance."
         )
-    if several:
-        return f"{look}; if individuals of one status differ, fit each population by itself, over-dispersed."
     return (
         f"{look}; if individuals of one status differ, use fit_overdispersed; if groups of individuals "
         "differ, fit them apart or use fit_populations."

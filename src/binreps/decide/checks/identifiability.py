@@ -31,6 +31,16 @@ def replicates_findings(fit: AnyFit) -> Iterator[Finding]:
         yield Finding("no-data", 0, "There are no individuals: every result is the prior.", "Add data.")
         return
     most = int(counts.n[counts.known == UNKNOWN].max(initial=0))
+    if not fit.identifiable and not any(one.prior for one in fit.parts.values()):
+        yield Finding(
+            "not-identifiable",
+            most,
+            "The data cannot tell prevalence and error rates apart without assumptions, and this method "
+            "makes strong ones: its rates are what follows from its scores.",
+            "Use fit_bayes with a prior that you can defend, measure some individuals three times or more, "
+            "or add individuals of known status.",
+        )
+        return
     if not fit.identifiable:
         yield Finding(
             "not-identifiable",
@@ -152,7 +162,7 @@ def piles_findings(part: Part) -> Iterator[Finding]:
 
 def modes_findings(parts: list[Part], prior: Prior) -> Iterator[Finding]:
     """Several explanations of the same data; of several populations nothing is said."""
-    if len(parts) > 1 or parts[0].label:
+    if not all(part.fit.alone for part in parts):
         return
     found = mode_of(parts[0].counts, _with_modes(prior))
     rivals = [(rates, value) for rates, value in found.maxima if value > found.maxima[0][1] - _RIVAL]

@@ -15,8 +15,7 @@ from binreps.decide.checks.identifiability import (
 )
 from binreps.decide.checks.sensitivity import sensitivity_findings
 from binreps.decide.checks.subject import parts_of
-from binreps.decide.loss import Loss
-from binreps.errors import OptionError
+from binreps.decide.loss import Loss, check_loss
 from binreps.fits.base import AnyFit, check_fit
 from binreps.model import Prior
 from binreps.options import check_level
@@ -62,8 +61,8 @@ def check(fit: AnyFit, loss: Loss | None = None, *, level: float = 0.95) -> Find
     """
     check_level(level)
     check_fit(fit)
-    if loss is not None and not isinstance(loss, Loss):
-        raise OptionError(f"loss must be a Loss, got {type(loss).__name__}")
+    if loss is not None:
+        check_loss(loss)
     return Findings(tuple(_findings(fit, loss, 1 - level)))
 
 

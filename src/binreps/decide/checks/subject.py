@@ -58,7 +58,7 @@ class Part:
 
         The tests of the model use these, so that a wrong prior is not taken for a wrong model.
         """
-        if self.label or self.fit.posterior.certain:
+        if not self.fit.alone or self.fit.posterior.certain:
             return self.fit.rates
         return mode_of(self.counts).rates
 

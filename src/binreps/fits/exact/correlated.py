@@ -260,7 +260,7 @@ class CorrelatedPosterior(Posterior):
     def draws(self, size: int, rng: np.random.Generator) -> Float:
         """Independent draws of θ, p, q, ρ, shape (4, size): three from a box, then ρ given them."""
         slices = self.slices
-        which = rng.choice(slices.mass.size, size, p=slices.mass)
+        which = rng.choice(slices.mass.size, size, p=slices.mass / slices.mass.sum())
         rates = np.empty((3, size))
         for i in np.unique(which):
             here = which == i

@@ -68,7 +68,7 @@ class MapFit(PointFit):
         """Whether the climb converged, and whether the estimates rest on the prior."""
         del level
         stopped = "" if self.converged else f"Not converged after {self.n_iter} iterations."
-        return "\n".join(filter(None, [stopped, rests_on_prior(self.counts), *map(str, self.notes)]))
+        return "\n".join(filter(None, [stopped, rests_on_prior(self.identifiable), *map(str, self.notes)]))
 
     def troubles(self) -> Iterator[Trouble]:
         """Whether the climb ended where it should."""
