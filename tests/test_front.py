@@ -375,7 +375,7 @@ def test_tables_by_name_are_fitted_as_many() -> None:
 
 
 def test_individuals_of_another_population_are_strangers() -> None:
-    rows = pd.DataFrame({"site": ["x"] * 6 + ["y"] * 6, "n": 3, "s": [0, 0, 0, 0, 0, 1] + [3, 3, 3, 3, 2, 3]})
+    rows = pd.DataFrame({"site": ["x"] * 6 + ["y"] * 6, "n": 3, "s": [0, 0, 0, 0, 0, 1, 3, 3, 3, 3, 2, 3]})
     fit = br.fit(rows, n="n", s="s", population="site")
     br.attach(rows, fit, n="n", s="s", population="site")  # no warning, which would be an error here
     with pytest.warns(br.BinrepsWarning, match="individuals that the fit has not seen"):

@@ -358,3 +358,9 @@ def test_a_ridge_is_refused_with_a_sentence() -> None:
     counts = CountTable([2, 2, 2], [0, 1, 2], [600_000, 250_000, 150_000])
     with pytest.raises(FitError, match=r"^the over-dispersed posterior is too thin a ridge"):
         fit_overdispersed(counts)
+
+
+def test_a_billion_individuals_can_be_drawn_from() -> None:
+    """Masses of slices add up to 1 but for rounding, which grows with the evidence."""
+    fit = fit_overdispersed(CountTable([4] * 5, range(5), [w * 10**7 for w in (50, 18, 6, 9, 17)]))
+    assert fit.draws(5, rng=1).prevalence == pytest.approx(fit.rates.prevalence, abs=0.01)
