@@ -354,7 +354,16 @@ def test_a_cost_alone_is_no_loss(call: Any) -> None:
         (lambda fit: br.plot.decisions(fit), "must be a Table"),
         (lambda fit: br.fit_many(fit.counts), "several CountTables, got CountTable"),
         (lambda fit: br.fit_populations({None: fit.counts}), "every population needs a name"),
-        (lambda fit: br.fit_populations({1: fit.counts, "1": fit.counts}), "differ as text, got '1' twice"),
+        (
+            lambda fit: br.attach(
+                pa.table({"n": [3], "s": [0], "p": ["1"]}),
+                br.fit_populations({1: fit.counts, "1": fit.counts}),
+                n="n",
+                s="s",
+                population="p",
+            ),
+            "differ as text",
+        ),
         (lambda _: br.predictive_counts(br.fit_average(br.CountTable([3], [0])), rng=1), "defined rates"),
         (
             lambda _: br.fit({"n": [3], "s": [1]}, n="n", s="s"),

@@ -259,7 +259,8 @@ def fit_populations(populations: Mapping[Any, CountTable], prior: Prior | None =
     for name, table in populations.items():
         if not isinstance(table, CountTable):
             raise DataError(f"population {name!r} must be a CountTable, got {type(table).__name__}")
-    _check_names(list(populations))
+    if None in populations:
+        raise OptionError("every population needs a name, got None")
     prior = integrable(prior)
     return PopulationsFit(prior, tuple(populations.items()), Shared(list(populations.values()), prior))
 
@@ -272,16 +273,6 @@ _SENTENCES = {
     ),
     "never": rests_on_prior(False),
 }
-
-
-def _check_names(names: list[Any]) -> None:
-    """Refuse a population without a name, and two whose names are the same text."""
-    if None in names:
-        raise OptionError("every population needs a name, got None")
-    texts = [str(name) for name in names]
-    same = [text for text in texts if texts.count(text) > 1] if len(set(texts)) < len(texts) else []
-    if same:
-        raise OptionError(f"populations must have names that differ as text, got {same[0]!r} twice")
 
 
 def _identified(tables: Mapping[Hashable, CountTable]) -> str:

@@ -217,8 +217,11 @@ def _plain(value: Any) -> Any:
 
 
 def _by_text(answering: Any) -> dict[str, Any]:
-    """What answers for each population, by its name as text."""
-    return {str(name): one for name, one in answering.parts.items()}
+    """What answers for each population, by its name as text, which must tell them apart."""
+    named = {str(name): one for name, one in answering.parts.items()}
+    if len(named) < len(answering.parts):
+        raise OptionError("populations must have names that differ as text to be joined to a table")
+    return named
 
 
 def joined(reading: Reading, adding: Adding) -> tuple[Any, tuple[Note, ...]]:
