@@ -137,3 +137,23 @@ def test_a_model_says_what_the_classes_make_of_a_record() -> None:
         assert positive.sum(axis=1) == pytest.approx([1, 1])
     assert correlated[0][1] == pytest.approx(alike[0][1], rel=1e-6)  # without correlation
     assert correlated[0][0][3] > 5 * alike[0][0][3]  # with it, many alike are likelier
+
+
+@pytest.mark.parametrize(
+    ("counts", "cell"),
+    [
+        (CountTable([6, 2, 1, 6, 2], [2, 1, 0, 4, 0], [51, 5, 42, 16, 44]), (4, 4)),
+        (CountTable([2], [2], [22]), (4, 0)),
+    ],
+)
+def test_the_error_of_an_interval_tells_where_a_law_settled_on_a_wrong_value(
+    counts: CountTable, cell
+) -> None:
+    """Here the law is off by 3e-4 and 3e-5 while its own series has died out."""
+    from binreps.fits.exact.chances import score_quantile
+
+    fit = fit_bayes(counts, Prior((1, 1), (2, 20), (1, 5)))
+    lines = fit.posterior.theta_lines(2.0, 40)
+    true = [score_quantile(lines, *cell, tail, new=False) for tail in (0.05, 0.95)]
+    off = np.max(np.abs(np.subtract(fit.score_interval(*cell), true)))
+    assert 1e-5 < off < 1.01 * fit.score_interval_error(*cell)

@@ -204,13 +204,11 @@ class Fit(AnyFit):
 
     def score_interval_error(self, *asked: Any, level: float = 0.9) -> Any:
         """The numerical error of the ends of `.score_interval`, the larger of the two."""
-        lower, upper = self._ends(asked, level, new=False)
-        return np.maximum(lower.error, upper.error)
+        return self._interval_error(asked, level, new=False)
 
     def predict_interval_error(self, *asked: Any, level: float = 0.9) -> Any:
         """The numerical error of the ends of `.predict_interval`, the larger of the two."""
-        lower, upper = self._ends(asked, level, new=True)
-        return np.maximum(lower.error, upper.error)
+        return self._interval_error(asked, level, new=True)
 
     def answers(self, n: ArrayLike, s: ArrayLike, *, new: bool, level: float) -> dict[str, Any]:
         """What a join adds for each (n, s): the score, or a new individual's prediction, and its interval."""
@@ -222,6 +220,10 @@ class Fit(AnyFit):
         check_level(level)
         tails = [(1 - level) / 2, (1 + level) / 2]
         return self.posterior.quantiles(Records.of(*asked), tails, new=new)
+
+    def _interval_error(self, asked: tuple[Any, ...], level: float, *, new: bool) -> Any:
+        check_level(level)
+        return self.posterior.interval_error(Records.of(*asked), [(1 - level) / 2, (1 + level) / 2], new=new)
 
     def joint_draws(self, size: int, rng: np.random.Generator | int) -> Mapping[Hashable, Float]:
         """Independent draws of all parameters, shape (parameters, size)."""

@@ -183,6 +183,10 @@ class Posterior(ABC):
             for i in range(len(tails))
         ]
 
+    def interval_error(self, records: Records, tails: Sequence[float], *, new: bool) -> Any:
+        """The numerical error of the quantiles of each record, the largest of its tails."""
+        return np.max([one.error for one in self.quantiles(records, tails, new=new)], axis=0)
+
     def _chance(self, key: Key, new: bool) -> Estimate:
         """P(T = 1) of one record, from the nodes."""
         value, error = self.settle(lambda nodes: self._mean(nodes, key, new))

@@ -7,7 +7,7 @@ points (p, q) with θ summed out, intervals by the law of the score; where these
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import chain
 from typing import Any
@@ -21,7 +21,7 @@ from binreps.fits.exact.grid import Grid, Pairs, find_root, theta_summed_out
 from binreps.fits.exact.law import Law
 from binreps.fits.exact.lines import ThetaLines
 from binreps.fits.posterior import Block, Estimate, Key, Memory, Nodes, Posterior
-from binreps.model import ALIKE, Float
+from binreps.model import ALIKE, Float, Records
 
 TOLERANCE = 1e-8
 CUT_TAILS = 1e-10
@@ -214,6 +214,29 @@ class ExactPosterior(Posterior):
             for key in far
         }
         return found | self._sharp([key for key in keys if key not in found], tails, new)
+
+    def interval_error(self, records: Records, tails: Sequence[float], *, new: bool) -> Any:
+        """The error of the law, or its distance from sums of conditional laws of θ if that is larger.
+
+        A law may settle on a wrong value: the other way to a quantile, too slow to go always, tells.
+        """
+        said = super().interval_error(records, tails, new=new)
+        keys, where = records.distinct()
+        found = [self.quantiles(Records.of(*key), tails, new=new) for key in keys]
+        apart = [
+            max(
+                abs(float(one.value) - self._other_way(key, tail, new))
+                for one, tail in zip(ends, tails, strict=True)
+            )
+            for key, ends in zip(keys, found, strict=True)
+        ]
+        return np.maximum(said, np.array(apart)[where].reshape(records.shape)[()])
+
+    def _other_way(self, key: Key, tail: float, new: bool) -> float:
+        """A quantile by sums of conditional distribution functions of θ."""
+        far = new and _kept(self.grid.pairs, *key) < _FAR
+        posterior = self.with_more(CountTable(*([x] for x in key))) if far else self
+        return score_quantile(posterior.theta_lines(), *key, tail, new=new and not far)
 
     def _sharp(self, keys: list[Key], tails: Float, new: bool) -> dict[Key, Estimate]:
         """Quantiles by laws on more and more lines until two sets of lines agree."""
