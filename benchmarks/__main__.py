@@ -29,6 +29,7 @@ FAMILIES = {
     "accuracy": ("crowd-kit",),
     "startup": ("pymc", "pystan", "crowd-kit", "stepmix", "pandas"),
     "growth": (),
+    "bars": (),
 }
 """Modules of this package, each with `run(settings)`, and the packages whose versions matter there."""
 

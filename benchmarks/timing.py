@@ -73,10 +73,18 @@ def alternate(
     return {name: _collected(made) for name, made in calls.items()}
 
 
-def repeat(work: Callable[[Any], Any], prepare: Callable[[], Any], turns: int, *, seconds: float) -> Runs:
+def repeat(
+    work: Callable[[Any], Any],
+    prepare: Callable[[], Any],
+    turns: int,
+    *,
+    seconds: float,
+    warm_up: bool = True,
+) -> Runs:
     """Time one function, each call on something newly prepared that the clock does not count."""
     made: list[tuple[float, float, Any]] = []
-    work(prepare())
+    if warm_up:
+        work(prepare())
     start = time.perf_counter()
     while len(made) < turns and (len(made) < 3 or time.perf_counter() - start < seconds):
         made.append(_timed(work, prepare()))

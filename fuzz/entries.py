@@ -23,6 +23,7 @@ SHARES: dict[str, tuple[Entry, float]] = {
     "check": (deciding.checks, 1),
     "fit_map": (fitting.posterior_mode, 6),
     "fit_bayes": (fitting.bayes, 4),
+    "better than chance": (fitting.better_than_chance, 3),
     "fit_many": (fitting.many, 3),
     "fit_populations": (fitting.populations, 0.4),
     "fit_overdispersed": (fitting.overdispersed, 0.4),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -33,6 +34,21 @@ def posterior_mode(rng: Random, _: Path) -> None:
     prior = MAP_PRIOR if rng.random() < 0.4 else values.prior(rng)
     fit = fit_map(values.count_table(rng, 8), prior)
     is_probability("rates", list(fit.rates))
+    is_finite("objective", fit.objective)
+    check_scores(rng, fit)
+
+
+def better_than_chance(rng: Random, _: Path) -> None:
+    """`fit_bayes` and `fit_map` where the error rates need only add up to less than 1."""
+    prior = replace(values.prior(rng), better_than_chance=True)
+    if rng.random() < 0.5:
+        fit: Any = fit_bayes(values.study(rng), prior)
+        _check_posterior(rng, fit)
+        drawn = fit.draws(5, rng.randrange(100))
+        is_probability("the sum of the error rates", drawn.false_positive + drawn.false_negative)
+        return
+    fit = fit_map(values.count_table(rng, 8), replace(prior, prevalence=MAP_PRIOR.prevalence))
+    is_probability("rates and their sum", [*fit.rates, fit.rates.false_positive + fit.rates.false_negative])
     is_finite("objective", fit.objective)
     check_scores(rng, fit)
 

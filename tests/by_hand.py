@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binreps import CountTable, Prior, Rates
+from binreps.region import HALF, Region
 
 Float = NDArray[np.float64]
 
@@ -64,11 +65,14 @@ def log_posterior(counts: CountTable, prior: Prior, rates: Float) -> Float:
 class BruteForce:
     """The best log posterior on a dense grid, edges included, then on ever finer ones around that point."""
 
-    def __init__(self) -> None:
+    def __init__(self, region: Region = HALF) -> None:
         theta = np.concatenate([[0, 1e-4, 1e-3, 0.01], np.linspace(0.02, 0.98, 25), [0.99, 0.999, 0.9999, 1]])
         errors = np.concatenate([[0, 1e-4, 1e-3, 0.005], np.linspace(0.015, 0.5, 24)])
+        if region is not HALF:
+            errors = np.concatenate([errors, 1 - errors[:-1:2]])
         grid = np.meshgrid(theta, errors, errors, indexing="ij")
-        self.grid = np.stack([axis.ravel() for axis in grid])
+        points = np.stack([axis.ravel() for axis in grid])
+        self.grid = points[:, region.holds(points[1], points[2])]
         cells = np.array(_KINDS).T[:, :, None]
         self.terms = np.concatenate([log_terms(*cells, self.grid[:, None]), log_prior_terms(self.grid)])
 
@@ -89,8 +93,10 @@ def _factors(counts: CountTable, prior: Prior) -> Float:
 def _zoomed(counts: CountTable, prior: Prior, centre: Float) -> float:
     """The best value on 5³ points around a centre that follows it, closer each time it stays."""
     step, best = np.array([0.04, 0.02, 0.02]), -np.inf
+    end = prior.region.end
     for _ in range(15):
-        around = np.clip(centre[:, None] + step[:, None] * _AROUND, 0, [[1], [0.5], [0.5]])
+        around = np.clip(centre[:, None] + step[:, None] * _AROUND, 0, [[1], [end], [end]])
+        around = around[:, prior.region.holds(around[1], around[2])]
         values = log_posterior(counts, prior, around)
         if values.max() <= best:
             step = step / 3
@@ -102,7 +108,7 @@ def _zoomed(counts: CountTable, prior: Prior, centre: Float) -> float:
 _AROUND = np.stack([axis.ravel() for axis in np.meshgrid(*[[-1, -0.4, 0, 0.4, 1]] * 3)])
 
 
-def random_case(rng: np.random.Generator) -> tuple[CountTable, Prior]:
+def random_case(rng: np.random.Generator, *, better_than_chance: bool = False) -> tuple[CountTable, Prior]:
     """A small table of any kind, and a prior that has a mode."""
     size = rng.integers(1, 7)
     n = rng.integers(0, LARGEST_N + 1, size)
@@ -111,13 +117,15 @@ def random_case(rng: np.random.Generator) -> tuple[CountTable, Prior]:
     weight = np.ceil(10 ** rng.uniform(0, rng.choice([0.5, 2, 4]), size))
     share_known = rng.choice([0, 0, 0, 0.5, 1])
     status = [int(rng.integers(2)) if rng.random() < share_known else None for _ in range(size)]
-    return CountTable(n, s, weight, status), random_prior(rng)
+    return CountTable(n, s, weight, status), random_prior(rng, better_than_chance=better_than_chance)
 
 
-def random_prior(rng: np.random.Generator) -> Prior:
-    """Any shapes that give a mode: those of 1 − p and 1 − q may be below 1."""
+def random_prior(rng: np.random.Generator, *, better_than_chance: bool = False) -> Prior:
+    """Any shapes that give a mode: those of 1 − p and 1 − q may be below 1 where neither reaches 0."""
     if rng.random() < 0.4:
-        return Prior(prevalence=(1, 1))
+        return Prior(prevalence=(1, 1), better_than_chance=better_than_chance)
     a = rng.choice([1, 1, 1.5, 2, 3, 20], 3)
     b = [rng.choice([1, 1, 2, 4]), *rng.choice([0.05, 0.3, 0.7, 1, 1, 2, 3, 20], 2)]
-    return Prior(*zip(a, b, strict=True))
+    if better_than_chance:
+        b = [max(shape, 1) for shape in b]
+    return Prior(*zip(a, b, strict=True), better_than_chance=better_than_chance)

@@ -50,6 +50,33 @@ def trials() -> list[Trial]:
     return [draw_trial(rng) for _ in range(DATA_SETS)]
 
 
+REGIONS = {"half": Prior(), "better than chance": Prior(better_than_chance=True)}
+MANY = 2000
+
+
+def from_prior(prior: Prior, rng: np.random.Generator) -> Rates:
+    """The three Betas, the error rates again and again until they lie in the region."""
+    while True:
+        theta, p, q = (rng.beta(*shapes) for shapes in prior)
+        if p + q < 1 if prior.better_than_chance else max(p, q) < 0.5:
+            return Rates(theta, p, q)
+
+
+@pytest.mark.parametrize("region", REGIONS)
+def test_intervals_cover_in_either_region(region: str) -> None:
+    """2,000 intervals of each rate, of tables that differ in size and replicates: three standard errors."""
+    prior, rng = REGIONS[region], np.random.default_rng(16)
+    covered = np.zeros((MANY, 3), bool)
+    for i in range(MANY):
+        truth = from_prior(prior, rng)
+        n = rng.integers(1, 1 + rng.integers(2, 7), rng.integers(3, 40))
+        status = rng.random(n.size) < truth.prevalence
+        s = rng.binomial(n, np.where(status, truth.sensitivity, truth.false_positive))
+        lower, upper = fit_bayes(CountTable(n, s), prior).interval(0.9)
+        covered[i] = [low <= x <= high for low, x, high in zip(lower, truth, upper, strict=True)]
+    assert np.abs(covered.mean(axis=0) - 0.9).max() < 3 * np.sqrt(0.9 * 0.1 / MANY)
+
+
 def surprise(excess: np.ndarray) -> float:
     """How many standard errors a mean over data sets is away from 0."""
     return float(excess.mean() / (excess.std() / np.sqrt(excess.size)))

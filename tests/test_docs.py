@@ -49,6 +49,15 @@ def test_the_demo_runs(capsys) -> None:
     assert "120 individuals, 473 replicates" in printed
 
 
+def test_the_picture_of_the_guide_is_drawn_by_its_script(tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("sys.argv", ["smears.py", str(tmp_path / "smears.svg")])
+    runpy.run_path(str(ROOT / "examples" / "smears.py"))
+    drawn = (tmp_path / "smears.svg").read_text(encoding="utf-8")
+    shown = (ROOT / "docs" / "guide" / "smears.svg").read_text(encoding="utf-8")
+    words = re.compile(r"<text[^>]*>([^<]*)</text>")
+    assert words.findall(drawn) == words.findall(shown)
+
+
 def test_links_within_the_pages_lead_somewhere() -> None:
     for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
         for target in re.findall(r"\]\((?!https?://)([^)#]+)", page.read_text(encoding="utf-8")):

@@ -23,7 +23,7 @@ from fuzz.verdict import WrongError, faulty_sentence, is_probability, judge
 
 import binreps as br
 from binreps.fits.exact.gauss import Interval
-from binreps.fits.exact.grid import Marginal
+from binreps.fits.exact.marginal import Panels
 from binreps.model import NAMES
 
 pytestmark = pytest.mark.slow
@@ -172,7 +172,7 @@ def test_densities_are_infinite_at_poles_and_zero_outside() -> None:
 
 def test_a_pole_without_visible_mass_is_still_one() -> None:
     panels = [(Interval(0.0, 0.1, -0.5, 0.0), np.zeros(8)), (Interval(0.1, 0.4), np.ones(8))]
-    marginal = Marginal(panels)
+    marginal = Panels(panels)
     np.testing.assert_array_equal(marginal.density([-0.1, 0.0, 0.05, 0.5]), [0, np.inf, 0, 0])
 
 

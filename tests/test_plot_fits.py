@@ -16,8 +16,8 @@ from binreps.fits.point.mode import fit_map
 from binreps.fits.point.simple import fit_average, fit_median
 from binreps.fits.populations import fit_populations
 from binreps.model import NAMES, Prior, Rates
+from binreps.priors import density as prior_density
 from binreps.show import plot
-from binreps.show.plot_fits import prior_density
 from binreps.study import theory
 from binreps.study.simulate import simulate_counts
 from binreps.table import Table

@@ -163,7 +163,7 @@ def test_a_prediction_far_from_the_data_is_made_by_refitting(result, prior) -> N
     )
     expected = 1 / (1 + np.exp(negative - positive))
     assert result["school"].predict(60, 20) == pytest.approx(expected, abs=1e-7)
-    value, error = result["school"].posterior._predicted_by_refitting(60, 20)
+    value, error = result["school"].posterior._predicted_by_refitting((60, 20))
     assert value == pytest.approx(expected, abs=max(1e-12, 10 * error))
     assert error < 1e-7
 

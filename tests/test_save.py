@@ -87,7 +87,7 @@ def change(*keys: Any, to: Any) -> Callable[[dict[str, Any]], Any]:
         (change("cells", to=...), r"incomplete or damaged \(KeyError: 'cells'\)"),
         (change("prior", "prevalence", to=[0, 1]), "the prior of prevalence must have finite shapes"),
         (change("prior", "colour", to=[1, 1]), "incomplete or damaged"),
-        (change("version", to=2), "format 2, and this version reads up to format 1; upgrade"),
+        (change("version", to=3), "format 3, and this version reads up to format 2; upgrade"),
         (change("version", to="1"), "version must be a whole number ≥ 1, got '1'"),
         (change("schema", to="x"), "this is not a fit saved by binreps"),
         (change("method", to="magic"), "method must be one of average, .*got 'magic'"),

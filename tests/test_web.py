@@ -154,6 +154,28 @@ def test_prior_from_words(client: TestClient) -> None:
     assert "say what is believed" in sentence(client.post("/api/prior", json={}))
 
 
+def test_the_switch_of_a_poor_test_reaches_the_library(client: TestClient) -> None:
+    cells = {"n": [5] * 6, "s": list(range(6)), "weight": [265, 121, 80, 26, 7, 1]}
+    prior = {"better_than_chance": True}
+    answer = client.post("/api/fit", json={"cells": cells, "prior": prior, "method": "map"}).json()
+    assert answer["options"]["prior"]["better_than_chance"] is True
+    fit = br.fit_map(br.CountTable(**cells), br.Prior((1, 1), better_than_chance=True))
+    assert answer["fit"]["results"]["false_negative"] == pytest.approx(fit.rates.false_negative)
+    lines = client.post("/api/lines", json={"prior": prior, "name": "a.csv"}).json()
+    assert "--better-than-chance" in lines["command"]
+    assert "better_than_chance=True" in lines["python"]
+    said = {"rate": "sensitivity", "expect": 0.4, "surprised_below": 0.2}
+    assert "better_than_chance=True takes" in sentence(client.post("/api/prior", json=said))
+    belief = br.elicit.guess("sensitivity", 0.4, surprised_below=0.2, better_than_chance=True)
+    believed = client.post("/api/prior", json={**said, **prior}).json()
+    assert tuple(believed["shapes"]) == belief.shapes
+    plan = {"prevalence": 0.5, "false_negative": 0.7, "prevalence_width": 0.9, **prior}
+    assert client.post("/api/plan", json=plan).status_code == 200
+    assert (
+        client.post("/api/fit", json={"cells": cells, "prior": {"better_than_chance": 1}}).status_code == 422
+    )
+
+
 def test_figures_are_those_of_the_report(client: TestClient) -> None:
     content = client.post("/api/figures", json={"cells": CELLS}).json()
     assert {"rates", "decisions", "individuals", "risks"} <= {one["name"] for one in content["figures"]}

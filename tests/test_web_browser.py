@@ -243,6 +243,27 @@ def test_an_expectation_changes_the_fit(page: Any) -> None:
     expect(page.locator("#cards strong").first).to_have_text(f"{100 * usual:.1f}%")
 
 
+def test_one_switch_takes_a_test_that_misses_more_than_it_finds(page: Any) -> None:
+    content = b"n,s,count\n5,0,283\n5,1,96\n5,2,79\n5,3,33\n5,4,9\n"
+    page.set_input_files("#file", {"name": "smears.csv", "mimeType": "text/csv", "buffer": content})
+    page.select_option("#method", "map")
+    counts = br.CountTable([5] * 5, range(5), [283, 96, 79, 33, 9])
+    first = page.locator("#cards strong").first
+    expect(first).to_have_text(f"{100 * br.fit_map(counts).rates.prevalence:.1f}%")
+    page.check("#better-than-chance")
+    better = br.fit_map(counts, br.Prior((1, 1), better_than_chance=True))
+    expect(first).to_have_text(f"{100 * better.rates.prevalence:.1f}%")
+    page.check("#false_negative-on")
+    move(page, "#false_negative-surprise", 0.2)
+    move(page, "#false_negative-expect", 0.4)
+    belief = br.elicit.guess("sensitivity", 0.4, surprised_below=0.2, better_than_chance=True)
+    prior = br.Prior((1, 1), false_negative=belief.shapes, better_than_chance=True)
+    expect(first).to_have_text(f"{100 * br.fit_map(counts, prior).rates.prevalence:.1f}%")
+    expect(page.locator("#false_negative-words")).to_contain_text("cut where the two add up to 100%")
+    page.uncheck("#better-than-chance")
+    expect(page.locator("#false_negative-expect")).to_have_attribute("min", "0.51")
+
+
 def test_a_file_with_a_hostile_id_is_shown_as_text(page: Any) -> None:
     hostile = "<script>document.title='owned'</script><img src=x onerror=document.title='owned'>"
     text = f"patient,test\n{hostile},1\n{hostile},1\nbob,0\nbob,0\nbob,1\n"

@@ -16,10 +16,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import bdtr, expit, gammaln, logit, xlog1py, xlogy
+from scipy.special import bdtr, betaln, expit, gammaln, logit, xlog1py, xlogy
 
 from binreps.counts import CountTable, whole_numbers
 from binreps.errors import DataError, OptionError
+from binreps.region import BETTER_THAN_CHANCE, HALF, Region
 
 Float = NDArray[np.float64]
 
@@ -89,23 +90,42 @@ class Rates:
 
 @dataclass(frozen=True)
 class Prior:
-    """Beta priors of the three rates; those of the error rates are truncated to (0, ½).
+    """Beta priors of the three rates, and where the error rates may lie.
 
-    Each is a pair of shapes (a, b), both > 0.
+    Each is a pair of shapes (a, b), both > 0. The product of those of the error rates is restricted to
+    p, q < ½, as in the paper, or to p + q < 1 with `better_than_chance=True`: for a test that may miss more
+    positives than it finds.
 
     Examples
     --------
     >>> Prior(prevalence=(1, 9)).false_positive
     (2.0, 2.0)
+    >>> Prior(better_than_chance=True).region.words
+    'the two error rates add up to less than 1'
     """
 
     prevalence: tuple[float, float] = (0.5, 0.5)
     false_positive: tuple[float, float] = (2.0, 2.0)
     false_negative: tuple[float, float] = (2.0, 2.0)
+    better_than_chance: bool = False
 
     def __post_init__(self) -> None:
         for name in NAMES:
             object.__setattr__(self, name, _shapes(name, getattr(self, name)))
+        if not isinstance(self.better_than_chance, bool):
+            got = self.better_than_chance
+            raise OptionError(f"better_than_chance must be True or False, got {got!r}")
+
+    @property
+    def region(self) -> Region:
+        """Where the error rates may lie."""
+        return BETTER_THAN_CHANCE if self.better_than_chance else HALF
+
+    @property
+    def log_constant(self) -> float:
+        """The logarithm of what normalises the densities θ^(a−1) (1−θ)^(b−1) … over the region."""
+        of_errors = self.region.log_mass(self.false_positive, self.false_negative)
+        return -float(betaln(*self.prevalence)) - of_errors
 
     def __iter__(self) -> Iterator[tuple[float, float]]:
         """The shapes of θ, p, q, in this order."""
@@ -277,7 +297,6 @@ class Model(ABC):
     """
 
     names: ClassVar[tuple[str, ...]]
-    ends: ClassVar[tuple[float, ...]]  # each parameter lies between 0 and its end
     independent: ClassVar[bool]  # whether replicates are, given the status
 
     @abstractmethod
@@ -317,7 +336,6 @@ class Alike(Model):
     """Every replicate errs alike: P(s | T = 0) = p^s (1−p)^(n−s), P(s | T = 1) = (1−q)^s q^(n−s)."""
 
     names: ClassVar = NAMES
-    ends: ClassVar = (1.0, 0.5, 0.5)
     independent: ClassVar = True
 
     def log_classes(self, records: Any, p: Any, q: Any) -> tuple[Float, Float]:
@@ -352,7 +370,6 @@ class Correlated(Model):
     """
 
     names: ClassVar = (*NAMES, CORRELATION)
-    ends: ClassVar = (1.0, 0.5, 0.5, 1.0)
     independent: ClassVar = False
 
     def log_classes(self, records: Any, p: Any, q: Any, rho: Any) -> tuple[Float, Float]:

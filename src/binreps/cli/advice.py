@@ -18,7 +18,7 @@ from binreps.decide.loss import Loss
 from binreps.decide.plan import plan
 from binreps.decide.stopping import NextReplicates, StoppingTable, next_replicates, stopping_table
 from binreps.errors import OptionError
-from binreps.model import Rates
+from binreps.model import Prior, Rates
 from binreps.run.save import load_fit, read_json
 from binreps.show import plot
 from binreps.show.summary import table_rows
@@ -136,6 +136,7 @@ def plan_command(
     max_tests: Annotated[int | None, typer.Option("--max-tests", help="The most replicates in all.")] = None,
     max_cost: Annotated[float | None, typer.Option("--max-cost", help="The most it may cost.")] = None,
     assurance: Annotated[float, typer.Option("--assurance", help="Probability of reaching the goal.")] = 0.8,
+    better_than_chance: opt.BetterThanChance = False,
     level: opt.Level = 0.9,
     data_sets: Annotated[int, typer.Option("--data-sets", help="Simulated per design, at most.")] = 400,
     seed: opt.Seed = 1,
@@ -157,6 +158,7 @@ def plan_command(
     with bar("simulating studies") as progress:
         result = plan(
             Rates(prevalence, false_positive, false_negative),
+            prior=Prior(better_than_chance=better_than_chance),
             rng=seed,
             individuals=_sizes("--individuals", individuals),
             replicates=_sizes("--replicates", replicates),
@@ -186,18 +188,22 @@ def prior_command(
     share: Annotated[float | None, typer.Option("--share", help="What an earlier study found.")] = None,
     of: Annotated[float | None, typer.Option("--of", help="How many individuals that study had.")] = None,
     discount: Annotated[float, typer.Option("--discount", help="How much of that study to believe.")] = 1.0,
+    better_than_chance: opt.BetterThanChance = False,
     as_json: opt.Json = False,
 ) -> None:
     """From what you know to a prior, shown back as quantiles.
 
     Example: `binreps prior prevalence --expect 0.05 --surprised-above 0.2`
     """
-    belief = _belief(rate, expect, surprised_above, surprised_below, between, share, of, discount)
+    values = expect, surprised_above, surprised_below, between, share, of, discount
+    belief = _belief(rate, *values, better_than_chance)
     if as_json:
-        print(json.dumps({"rate": belief.model_rate, "shapes": list(belief.shapes), "said": belief.said}))
+        content = {"rate": belief.model_rate, "shapes": list(belief.shapes), "said": belief.said}
+        print(json.dumps({**content, "better_than_chance": better_than_chance}))
         return
     print(belief)
-    print(f"\nTo use it: binreps analyse … {command_options(belief.model_rate, belief.shapes)}")
+    switch = " --better-than-chance" if better_than_chance else ""
+    print(f"\nTo use it: binreps analyse … {command_options(belief.model_rate, belief.shapes)}{switch}")
 
 
 def _belief(
@@ -209,6 +215,7 @@ def _belief(
     share: float | None,
     of: float | None,
     discount: float,
+    better: bool,
 ) -> elicit.Belief:
     """The one way of saying it that was used."""
     ways = [expect is not None, between is not None, share is not None or of is not None]
@@ -216,13 +223,15 @@ def _belief(
         ways_words = "--expect with --surprised-above or -below, --between, or --share with --of"
         raise OptionError(f"say it in one way: {ways_words}")
     if expect is not None:
-        return elicit.guess(rate, expect, surprised_above=above, surprised_below=below)
+        return elicit.guess(
+            rate, expect, surprised_above=above, surprised_below=below, better_than_chance=better
+        )
     if between is not None:
         low, high = opt.numbers("--between", between, 2)
-        return elicit.between(rate, low, high)
+        return elicit.between(rate, low, high, better_than_chance=better)
     if share is None or of is None:
         raise OptionError("--share and --of go together")
-    return elicit.study(rate, of=of, share=share, discount=discount)
+    return elicit.study(rate, of=of, share=share, discount=discount, better_than_chance=better)
 
 
 def _sizes(option: str, text: str) -> list[int]:

@@ -19,6 +19,7 @@ from binreps.notes import Note
 from binreps.run.analysis import Analysis, Settings
 from binreps.run.by import fitted_groups, rows_table
 from binreps.run.front import analysing
+from binreps.run.methods import METHODS
 from binreps.show.summary import summary, table_rows
 from binreps.study.datasets import SCREENING_FILE
 from binreps.table import Table
@@ -54,6 +55,7 @@ def analyse_command(
     prior_prevalence: opt.PriorPrevalence = "0.5,0.5",
     prior_false_positive: opt.PriorFalsePositive = "2,2",
     prior_false_negative: opt.PriorFalseNegative = "2,2",
+    better_than_chance: opt.BetterThanChance = False,
     cost_false_positive: opt.CostFalsePositive = 1,
     cost_false_negative: opt.CostFalseNegative = 1,
     cost_inconclusive: opt.CostInconclusive = "0.25",
@@ -69,7 +71,8 @@ def analyse_command(
     Example: `binreps analyse tests.csv --individual patient --result test --out results`
     """
     columns = opt.make_columns(locals())
-    prior = opt.make_prior(prior_prevalence, prior_false_positive, prior_false_negative)
+    shapes = prior_prevalence, prior_false_positive, prior_false_negative
+    prior = opt.make_prior(*shapes, better_than_chance)
     loss = opt.make_loss(cost_false_positive, cost_false_negative, cost_inconclusive)
     settings = opt.make_settings(method, prior, loss, level, up_to)
     _check_folder(out)
@@ -124,7 +127,7 @@ def _by(
         target = _groups_file(out, opened)
         how: Any = {"method": settings.method, "level": settings.level}
         if settings.prior != Settings().prior:
-            how["prior"] = settings.prior
+            how["prior"] = METHODS[settings.method].prior(settings.prior)
         with bar("fitting groups") as progress:
             roles = Roles.of(**guess.columns)
             answer, _, notes = fitted_groups(opened.frame, by, roles, progress=progress, **how)

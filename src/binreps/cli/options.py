@@ -52,8 +52,15 @@ Positive = Annotated[str | None, _column("positive")]
 Negative = Annotated[str | None, _column("negative")]
 Method = Annotated[str, _choice("--method", f"What decides: {', '.join(CHOICES)}.")]
 PriorPrevalence = Annotated[str, _choice("--prior-prevalence", "Shapes of its Beta prior.")]
-PriorFalsePositive = Annotated[str, _choice("--prior-false-positive", "The same, truncated to (0, ½).")]
-PriorFalseNegative = Annotated[str, _choice("--prior-false-negative", "The same, truncated to (0, ½).")]
+PriorFalsePositive = Annotated[str, _choice("--prior-false-positive", "The same, cut to (0, ½).")]
+PriorFalseNegative = Annotated[str, _choice("--prior-false-negative", "The same, cut to (0, ½).")]
+BetterThanChance = Annotated[
+    bool,
+    _choice(
+        "--better-than-chance",
+        "Error rates may be above ½ and add up to less than 1: for a test that may miss more than it finds.",
+    ),
+]
 CostFalsePositive = Annotated[float, _cost("--cost-false-positive", "Of a positive answer that is wrong.")]
 CostFalseNegative = Annotated[float, _cost("--cost-false-negative", "Of a negative answer that is wrong.")]
 CostInconclusive = Annotated[
@@ -78,12 +85,13 @@ def make_columns(given: dict[str, Any]) -> Any:
     return columns
 
 
-def make_prior(prevalence: str, false_positive: str, false_negative: str) -> Prior:
-    """A prior from three pairs of shapes."""
+def make_prior(prevalence: str, false_positive: str, false_negative: str, better_than_chance: bool) -> Prior:
+    """A prior from three pairs of shapes, and where the error rates may lie."""
     return Prior(
         numbers("--prior-prevalence", prevalence, 2),
         numbers("--prior-false-positive", false_positive, 2),
         numbers("--prior-false-negative", false_negative, 2),
+        better_than_chance,
     )
 
 

@@ -11,13 +11,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binreps.counts import CountTable, whole_numbers
-from binreps.decide.elicit import Belief, percent
+from binreps.decide.elicit import percent
 from binreps.decide.loss import Loss, check_loss
 from binreps.errors import OptionError
+from binreps.fits.base import checked_prior
 from binreps.fits.batch import Progress, fit_many
 from binreps.fits.exact.posterior import integrate
-from binreps.model import NAMES, Float, Prior, Rates, score_at
+from binreps.model import Float, Prior, Rates, score_at
 from binreps.options import check_level, check_whole, generator, shown
+from binreps.priors import draws
 from binreps.table import Table
 
 Reached = Literal["yes", "no", "perhaps"]
@@ -218,7 +220,9 @@ def plan(
              3          120    360   360
              6          120    720   720
     """
-    goal = _goal(prevalence_width, error_margin, inconclusive, risk, loss or Loss(), level, assurance)
+    analysis = checked_prior(prior) if prior or not isinstance(truth, Prior) else truth
+    given = (prevalence_width, error_margin, inconclusive, risk)
+    goal = _goal(given, analysis, loss or Loss(), level, assurance)
     source = generator(rng)
     check_whole("data_sets", data_sets, 2, 10**6)
     costs = tuple(
@@ -226,7 +230,6 @@ def plan(
         for name, value in (("individual", cost_per_individual), ("replicate", cost_per_replicate))
     )
     sizes = _designs(individuals, replicates, costs, max_tests, max_cost)
-    analysis = prior or (truth if isinstance(truth, Prior) else Prior())
     study = _Simulator(_checked_truth(truth), sizes, source)
     values = _simulated(study, goal, analysis, int(data_sets), workers, progress)
     designs = tuple(
@@ -291,23 +294,18 @@ class _Goal:
 
 
 def _goal(
-    width: float | None,
-    margin: float | None,
-    share: float | None,
-    risk: float | None,
-    loss: Loss,
-    level: float,
-    assurance: float,
+    values: tuple[float | None, ...], prior: Prior, loss: Loss, level: float, assurance: float
 ) -> _Goal:
-    """The one goal that was given."""
+    """The one goal that was given: of width, margin, share and risk."""
     names = ("prevalence_width", "error_margin", "inconclusive", "risk")
-    measures, highest = ("width", "margin", "inconclusive", "risk"), (1.0, 0.25, 1.0, np.inf)
-    given = [i for i, value in enumerate((width, margin, share, risk)) if value is not None]
+    measures = ("width", "margin", "inconclusive", "risk")
+    highest = (1.0, prior.region.end / 2, 1.0, np.inf)
+    given = [i for i, value in enumerate(values) if value is not None]
     if len(given) != 1:
         what = " and ".join(names[i] for i in given) or "none"
         raise OptionError(f"plan needs one goal of {', '.join(names)}, got {what}")
     i = given[0]
-    limit: Any = (width, margin, share, risk)[i]
+    limit: Any = values[i]
     if not 0 < limit < highest[i]:
         raise OptionError(f"{names[i]} must be between 0 and {highest[i]:g}, got {limit!r}")
     check_level(level)
@@ -335,10 +333,7 @@ class _Simulator:
         """True rates, one column for each data set."""
         if isinstance(self.truth, Rates):
             return np.repeat(np.array([*self.truth])[:, None], data_sets, axis=1)
-        laws = zip(NAMES, self.truth, strict=True)
-        return np.stack(
-            [Belief(name, shapes, "").quantile(self.rng.random(data_sets)) for name, shapes in laws]
-        )
+        return draws(self.truth, data_sets, self.rng)
 
     def draw(self, data_sets: int) -> tuple[Float, dict[Size, NDArray[np.int64]]]:
         """True rates, and for each design the individuals by number of positives, one row per data set.
@@ -426,8 +421,8 @@ def _decided(goal: _Goal, table: CountTable, rates: Float, prior: Prior) -> floa
 
     P(T = 1) at the true rates takes the place of a drawn status: the mean is the same, with less noise.
     """
-    grid = integrate(table, prior, _TOLERANCE).grid
-    scores = [grid.expect(score_at(n, s, *grid.nodes)) for n, s in zip(table.n, table.s, strict=True)]
+    grid = integrate(table, prior, tol=_TOLERANCE).grid
+    scores = [grid.expect(score_at(n, s, *grid.parameters)) for n, s in zip(table.n, table.s, strict=True)]
     answers = np.asarray(goal.loss.classify(np.minimum(scores, 1.0)))
     if goal.measure == "inconclusive":
         return float(np.average(answers == 0.5, weights=table.weight))

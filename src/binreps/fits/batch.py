@@ -26,9 +26,9 @@ from binreps.counts import CountTable
 from binreps.errors import BinrepsError, OptionError
 from binreps.fits.base import Fit, integrable
 from binreps.fits.bayes import fit_bayes
-from binreps.fits.exact.chances import TOLERANCE
-from binreps.fits.exact.density import Density
 from binreps.fits.exact.gauss import Interval, Series
+from binreps.fits.exact.rules import TOLERANCE
+from binreps.fits.exact.tensor import rate_interval, rate_weights
 from binreps.fits.point.mode import MAP_PRIOR, fit_map
 from binreps.fits.point.simple import fit_average, fit_median
 from binreps.model import ALIKE, NAMES, Float, Prior, Rates, Records
@@ -335,8 +335,10 @@ class Lattice:
         self.weights = np.zeros((len(tables), len(kinds)))
         self.weights[np.repeat(np.arange(len(tables)), sizes), where.ravel()] = weight
         self.cells = np.split(where.ravel(), np.cumsum(sizes)[:-1])  # which kind each cell of a table is
-        self._plain = Density(CountTable([], []), prior, np.array([0.5, 0.25, 0.25]))
-        self.box = tuple(self._plain.interval(i, 0.0, end) for i, end in enumerate((1.0, 0.5, 0.5)))
+        self.prior = prior
+        self.box = tuple(
+            rate_interval(shapes, 0.0, end) for shapes, end in zip(prior, (1.0, 0.5, 0.5), strict=True)
+        )
         self.log_unit = self._peaks()
 
     def slabs(self, sizes: tuple[int, int, int]) -> Iterator[tuple[Float, Float]]:
@@ -346,8 +348,8 @@ class Lattice:
         """
         nodes = [inside.nodes(size) for inside, size in zip(self.box, sizes, strict=True)]
         weights = [
-            self.box[i].log_weights(sizes[i]) + self._plain.log_prior_rest(i, nodes[i], self.box[i])
-            for i in range(3)
+            inside.log_weights(size) + rate_weights(shapes, x, inside)
+            for inside, size, shapes, x in zip(self.box, sizes, self.prior, nodes, strict=True)
         ]
         theta, p, q = nodes
         negative, positive = (np.exp(x) for x in ALIKE.log_classes(self.kinds, p, q))
@@ -413,7 +415,7 @@ class Lattice:
             _marginal(inside, line / total[:, None], tails)
             for inside, line in zip(self.box, lines, strict=True)
         ]
-        log_evidence = np.log(total) + self.log_unit[some] + self._plain.log_constant
+        log_evidence = np.log(total) + self.log_unit[some] + self.prior.log_constant
         mean, sd, lower, upper = (np.stack(column, axis=1) for column in zip(*found, strict=True))
         scores = np.minimum(scores / total[:, None], 1.0)
         return Results(mean, sd, lower, upper, log_evidence, scores, *_range(p, lines[1]))
@@ -495,7 +497,12 @@ def lattice_rows(
 
 
 def _start(table: CountTable, prior: Prior) -> int:
-    """The level at which a table is tried first; beyond the last of `_STARTS` it is not small."""
+    """The level at which a table is tried first; beyond the last of `_STARTS` it is not small.
+
+    The rules are those of p, q < ½: in another region every table is fitted on its own.
+    """
+    if prior.better_than_chance:
+        return len(_STARTS)
     sharpness = max(table.replicates, table.individuals) + max(map(sum, prior))
     return len(_STARTS) if table.n.max(initial=0) > 60 else bisect_left(_STARTS, sharpness)
 

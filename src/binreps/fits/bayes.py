@@ -9,8 +9,7 @@ import numpy as np
 
 from binreps.counts import CountTable
 from binreps.fits.base import PosteriorFit, check_counts, integrable
-from binreps.fits.exact.chances import ExactPosterior
-from binreps.fits.exact.posterior import integrate
+from binreps.fits.exact.posterior import Integrated, integrate
 from binreps.model import Prior, Records
 
 
@@ -23,7 +22,7 @@ class BayesFit(PosteriorFit):
 
     kind: ClassVar[str] = "bayes"
     method: ClassVar[str] = "Bayes, exact"
-    posterior: ExactPosterior = field(compare=False)
+    posterior: Integrated = field(compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return fit_bayes, (self.counts, self.prior)

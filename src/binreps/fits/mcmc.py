@@ -215,7 +215,7 @@ def fit_mcmc(
     counts : CountTable
         Any table, an empty one included (the answer is then the prior). Known statuses inform the fit.
     prior : Prior, optional
-        Beta priors; those of the error rates are truncated to (0, ½). Default `Prior()`.
+        Beta priors, those of the error rates restricted to the prior's region. Default `Prior()`.
     rng : numpy.random.Generator or int
         Equal seeds give equal draws, whatever the number of cores.
     draws, chains, tune : int
@@ -241,7 +241,7 @@ def fit_mcmc(
     check_whole("tune", tune, 100, 10**6)
     (nutpie,) = _extra("fit_mcmc", "nutpie")
     trace = nutpie.sample(
-        _compiled().with_data(**_data(counts, prior)),
+        _compiled(prior.better_than_chance).with_data(**_data(counts, prior)),
         draws=int(draws),
         tune=int(tune),
         chains=int(chains),
@@ -258,7 +258,8 @@ def to_pymc(counts: CountTable, prior: Prior | None = None) -> Any:
 
     Its variables are `prevalence`, `false_positive` and `false_negative`; its data `n`, `s` and `weight` (the
     cells whose status is unknown), `prior` (the shapes) and `known` (what known statuses add to them). The
-    statuses are summed out, and equal individuals are one term.
+    statuses are summed out, and equal individuals are one term. Where the prior is better than chance,
+    `false_negative` is its share of 1 − `false_positive`, the variable `false_negative_share`, times that.
 
     Returns
     -------
@@ -272,12 +273,13 @@ def to_pymc(counts: CountTable, prior: Prior | None = None) -> Any:
     """
     pm, pt = _extra("to_pymc", "pymc", "pytensor.tensor")
     check_counts(counts)
+    chosen = checked_prior(prior)
     with pm.Model() as model:
-        data = {name: pm.Data(name, values) for name, values in _data(counts, checked_prior(prior)).items()}
+        data = {name: pm.Data(name, values) for name, values in _data(counts, chosen).items()}
         n, s, weight, shapes, known = data.values()
         theta = pm.Beta("prevalence", shapes[0, 0], shapes[0, 1])
         # a truncated Beta has no usable gradient in PyMC: a uniform one, and the rest of the log density
-        p, q = pm.Uniform("false_positive", 0, 0.5), pm.Uniform("false_negative", 0, 0.5)
+        p, q = _anywhere(pm, pt, chosen.better_than_chance)
         yes, no = [pt.log(rate) for rate in (theta, p, q)], [pt.log1p(-rate) for rate in (theta, p, q)]
         pm.Potential(
             "prior_of_error_rates",
@@ -290,16 +292,26 @@ def to_pymc(counts: CountTable, prior: Prior | None = None) -> Any:
     return model
 
 
+def _anywhere(pm: Any, pt: Any, better_than_chance: bool) -> tuple[Any, Any]:
+    """Error rates that are uniform over the region."""
+    if not better_than_chance:
+        return pm.Uniform("false_positive", 0, 0.5), pm.Uniform("false_negative", 0, 0.5)
+    p, share = pm.Uniform("false_positive", 0, 1), pm.Uniform("false_negative_share", 0, 1)
+    pm.Potential("area", pt.log1p(-p))
+    return p, pm.Deterministic("false_negative", (1 - p) * share)
+
+
 def arviz() -> Any:
     """The installed ArviZ."""
     return _extra("judging draws", "arviz")[0]
 
 
 @cache
-def _compiled() -> Any:
-    """The model compiled by Numba, once: data and priors of any size are put in later."""
+def _compiled(better_than_chance: bool) -> Any:
+    """The model compiled by Numba, once for each region: data and priors of any size are put in later."""
     (nutpie,) = _extra("fit_mcmc", "nutpie")
-    return nutpie.compile_pymc_model(to_pymc(CountTable([3], [1], known=[1]) + CountTable([3], [1])))
+    counts = CountTable([3], [1], known=[1]) + CountTable([3], [1])
+    return nutpie.compile_pymc_model(to_pymc(counts, Prior(better_than_chance=better_than_chance)))
 
 
 def _data(counts: CountTable, prior: Prior) -> dict[str, Float]:

@@ -10,9 +10,11 @@ import numpy as np
 from binreps.counts import CountTable
 from binreps.errors import OptionError
 from binreps.fits.base import PosteriorFit, check_counts, check_integrable, integrable
-from binreps.fits.exact.correlated import CorrelatedPosterior
+from binreps.fits.exact.posterior import ExactPosterior, integrate
 from binreps.model import CORRELATED, CORRELATION, Model, Prior
 from binreps.options import check_level
+
+_TOLERANCE = 1e-7  # numerical error, in standard deviations, that is good enough in four dimensions
 
 
 @dataclass(frozen=True, repr=False)
@@ -25,7 +27,7 @@ class OverdispersedFit(PosteriorFit):
     kind: ClassVar[str] = "overdispersed"
     method: ClassVar[str] = "Bayes, over-dispersed"
     model: ClassVar[Model] = CORRELATED
-    posterior: CorrelatedPosterior = field(compare=False)
+    posterior: ExactPosterior = field(compare=False)
     intraclass_prior: tuple[float, float]
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -100,7 +102,8 @@ def fit_overdispersed(
     a, b = Prior(prevalence=_shapes(intraclass)).prevalence
     check_counts(counts)
     chosen = integrable(prior)
-    return OverdispersedFit(counts, chosen, CorrelatedPosterior(counts, chosen, (a, b)), (a, b))
+    posterior = integrate(counts, chosen, model=CORRELATED, shapes=(a, b), tol=_TOLERANCE)
+    return OverdispersedFit(counts, chosen, posterior, (a, b))
 
 
 def _refit(counts: CountTable, prior: Prior, intraclass: tuple[float, float]) -> OverdispersedFit:

@@ -15,9 +15,8 @@ from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, OptionError
 from binreps.fits.base import AnyFit, Fit, fit_title, integrable, rates_rows, rests_on_prior
 from binreps.fits.bayes import BayesFit
-from binreps.fits.exact.chances import CUT_TAILS
-from binreps.fits.exact.grid import Marginal
-from binreps.fits.exact.shared import Shared, SharedPosterior
+from binreps.fits.exact.marginal import Marginal
+from binreps.fits.exact.shared import Alone, Shared, share
 from binreps.model import NAMES, Float, Prior, Rates
 from binreps.notes import Note
 from binreps.options import check_level, check_whole, generator, shown
@@ -66,7 +65,7 @@ class PopulationsFit(AnyFit):
     notes: ClassVar[tuple[Note, ...]] = ()  # type: ignore[misc]
     prior: Prior
     _populations: tuple[tuple[Hashable, CountTable], ...]
-    _shared: Shared = field(compare=False)
+    _shared: Shared | Alone = field(compare=False)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return fit_populations, (dict(self._populations), self.prior)
@@ -107,7 +106,7 @@ class PopulationsFit(AnyFit):
         if name not in self._tables:
             raise OptionError(f"name must be one of {_listed(self.names)}, got {name!r}")
         if name not in self._fits:
-            posterior = SharedPosterior(self._shared, self.names.index(name))
+            posterior = self._shared.of(self.names.index(name))
             self._fits[name] = PopulationFit(self._tables[name], self.prior, posterior, self, name)
         return self._fits[name]
 
@@ -120,12 +119,12 @@ class PopulationsFit(AnyFit):
     @property
     def rates(self) -> Rates:
         """Posterior means; `.rates.prevalence` is an array with one entry per population."""
-        return self._rates(self._shared.grid.mean)
+        return self._rates(self._shared.mean)
 
     @property
     def sd(self) -> Rates:
         """Posterior standard deviations, in the same form."""
-        return self._rates(self._shared.grid.sd)
+        return self._rates(self._shared.sd)
 
     def _rates(self, values: Any) -> Rates:
         return Rates(values[2:], float(values[0]), float(values[1]))
@@ -133,7 +132,7 @@ class PopulationsFit(AnyFit):
     @property
     def log_evidence(self) -> float:
         """log ∫ L × prior of all populations, without binomial coefficients; priors normalised."""
-        return self._shared.grid.log_evidence
+        return self._shared.log_evidence
 
     @property
     def error(self) -> float:
@@ -142,7 +141,7 @@ class PopulationsFit(AnyFit):
         It is the difference of two grids of different sizes: the error of the coarser. On a ridge that the
         grids cannot follow it is large, and says so. Intervals have an error of their own beside it.
         """
-        return max(self._shared.error, CUT_TAILS)
+        return self._shared.error
 
     def marginal(self, name: str) -> Marginal:
         """The posterior of one of the shared rates, false_positive or false_negative.
@@ -168,10 +167,7 @@ class PopulationsFit(AnyFit):
     def joint_draws(self, size: int, rng: np.random.Generator | int) -> Mapping[Hashable, Float]:
         """The same as arrays of shape (parameters, size)."""
         check_whole("size", size, 0)
-        source = generator(rng)
-        p, q = self._shared.draw_errors(size, source)
-        thetas = (self._shared.draw_prevalence(i, p, q, source) for i in range(len(self)))
-        return {name: np.stack([theta, p, q]) for name, theta in zip(self, thetas, strict=True)}
+        return dict(zip(self, self._shared.joint_draws(size, generator(rng)), strict=True))
 
     # Words -----------------------------------------------------------------------------------------
 
@@ -262,7 +258,7 @@ def fit_populations(populations: Mapping[Any, CountTable], prior: Prior | None =
     if None in populations:
         raise OptionError("every population needs a name, got None")
     prior = integrable(prior)
-    return PopulationsFit(prior, tuple(populations.items()), Shared(list(populations.values()), prior))
+    return PopulationsFit(prior, tuple(populations.items()), share(list(populations.values()), prior))
 
 
 _SENTENCES = {

@@ -21,7 +21,7 @@ from binreps.run.methods import METHODS
 from binreps.tables.files import PathLike
 from binreps.tables.write import replacing
 
-SCHEMA, VERSION = "binreps fit", 1
+SCHEMA, VERSION = "binreps fit", 2  # 2: the prior says whether it is better than chance
 _AGREE = 1e-6  # results of two machines or versions differ by less; a hand-made change hardly does
 
 
@@ -73,7 +73,7 @@ def fit_to_dict(fit: Any) -> dict[str, Any]:
         **method.extras(fit),
     }
     if method.takes_prior:
-        content["prior"] = {name: list(shapes) for name, shapes in zip(NAMES, fit.prior, strict=True)}
+        content["prior"] = prior_to_dict(fit.prior)
     parts = fit.parts
     if None in parts:
         content["cells"] = _cells(fit.counts)
@@ -82,6 +82,12 @@ def fit_to_dict(fit: Any) -> dict[str, Any]:
             {"name": _population_name(name), **_cells(one.counts)} for name, one in parts.items()
         ]
     return {**content, "results": _results(fit)}
+
+
+def prior_to_dict(prior: Prior) -> dict[str, Any]:
+    """A prior as plain values: the keywords of `Prior`."""
+    shapes = {name: list(each) for name, each in zip(NAMES, prior, strict=True)}
+    return {**shapes, "better_than_chance": prior.better_than_chance}
 
 
 def fit_from_dict(content: Any) -> Any:

@@ -9,16 +9,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.special import betaln, xlog1py, xlogy
 
 from binreps.counts import whole_numbers
 from binreps.errors import FitError, OptionError
 from binreps.fits.base import Fit, check_one_population
 from binreps.fits.bayes import BayesFit
-from binreps.fits.exact.gauss import log_beta_half
 from binreps.fits.populations import PopulationsFit
-from binreps.model import NAMES, Float, Prior
+from binreps.model import NAMES, Float
 from binreps.options import check_level
+from binreps.priors import density, end_of
 from binreps.show.marks import (
     PANEL,
     WIDE,
@@ -109,9 +108,9 @@ def _rate_panel(
     low, high = _range(fit, name, list(estimates.values()))
     likely = fit.marginal(name).quantile(np.linspace(0.001, 0.999, 61))  # a narrow peak needs its own points
     x = np.unique([*np.linspace(low, high, 121), *likely, *interval])
-    possible = _possible(name, x)
+    possible = _possible(fit, name, x)
     posterior = _posterior_density(fit, name, x)
-    prior = prior_density(fit.prior, name, x)
+    prior = density(fit.prior, name, x)
     top = _top(fit, name, posterior, prior, x)
     axes: dict[str, Any] = {
         "x": across("x", _TITLES[name], (low, high), tickCount=5),
@@ -147,20 +146,6 @@ def _stars(estimates: Mapping[str, float], top: float) -> Any:
     return points.encode(color=signs["color"], shape=signs["shape"])
 
 
-def prior_density(prior: Prior, name: str, x: Float) -> Float:
-    """The prior's density of one rate, 0 outside its support; infinite at an end where it diverges.
-
-    Examples
-    --------
-    >>> prior_density(Prior(), "false_positive", np.array([0.25, 0.5, 0.75]))
-    array([2.25, 3.  , 0.  ])
-    """
-    a, b = getattr(prior, name)
-    constant = betaln(a, b) if name == NAMES[0] else log_beta_half(a, b)
-    density = np.exp(xlogy(a - 1, x) + xlog1py(b - 1, -x) - constant)
-    return np.where(_possible(name, x), density, 0.0)
-
-
 def _posterior_density(fit: BayesFit, name: str, x: Float) -> Float:
     """The posterior's density of one rate, 0 where it cannot be.
 
@@ -168,17 +153,17 @@ def _posterior_density(fit: BayesFit, name: str, x: Float) -> Float:
     """
     near = 1e-3 * float(getattr(fit.sd, name))
     inside = np.clip(x, near, 1 - near)
-    return np.where(_possible(name, x), np.maximum(fit.marginal(name).density(inside), 0.0), 0.0)
+    return np.where(_possible(fit, name, x), np.maximum(fit.marginal(name).density(inside), 0.0), 0.0)
 
 
-def _possible(name: str, x: Float) -> Any:
-    """Whether a rate can have this value: up to 1 for the prevalence, up to ½ for the others."""
-    return (x >= 0) & (x <= (1 if name == NAMES[0] else 0.5))
+def _possible(fit: BayesFit, name: str, x: Float) -> Any:
+    """Whether a rate can have this value."""
+    return (x >= 0) & (x <= end_of(fit.prior, name))
 
 
 def _range(fit: BayesFit, name: str, estimates: Sequence[float]) -> tuple[float, float]:
     """Where the posterior has its mass and the other estimates lie; an end that is close is included."""
-    end = 1.0 if name == NAMES[0] else 0.5
+    end = end_of(fit.prior, name)
     points = [*fit.marginal(name).quantile(np.array([0.001, 0.999])), *estimates]
     low, high = float(np.nanmin(points)), float(np.nanmax(points))
     room = 0.08 * (high - low)
@@ -199,7 +184,7 @@ def _top(fit: BayesFit, name: str, posterior: Float, prior: Float, x: Float) -> 
     at_ends = _posterior_density(fit, name, ends)
     peak = float(np.max([*posterior[(x > ends[0]) & (x < ends[2])], *at_ends]))
     a, b = getattr(fit.prior, name)
-    pole = a < 1 or (b < 1 and name == NAMES[0])
+    pole = a < 1 or (b < 1 and end_of(fit.prior, name) == 1)
     return 1.1 * (min(peak, 4 * float(at_ends[1])) if pole else max(peak, float(np.max(prior))))
 
 

@@ -9,10 +9,9 @@ from typing import Any
 
 from binreps._version import __version__
 from binreps.decide.evaluate import Evaluation
-from binreps.model import NAMES
 from binreps.notes import Note
 from binreps.run.analysis import Analysis, Estimate, Part, Settings, Source
-from binreps.run.save import fit_to_dict
+from binreps.run.save import fit_to_dict, prior_to_dict
 from binreps.show.wording import command_line, methods_paragraph
 from binreps.table import Table
 
@@ -75,7 +74,7 @@ def _options(settings: Settings) -> dict[str, Any]:
     loss = settings.loss
     return {
         "method": settings.method,
-        "prior": {name: list(shapes) for name, shapes in zip(NAMES, settings.prior, strict=True)},
+        "prior": {**prior_to_dict(settings.prior), "region": settings.prior.region.words},
         "loss": {
             "false_positive": loss.false_positive,
             "false_negative": loss.false_negative,

@@ -120,7 +120,8 @@ def methods_paragraph(analysis: Analysis) -> str:
     total = f"({plural(counts.replicates, 'replicate')}, {counts.positives:,} of them positive)"
     model = (
         "Each individual has a latent status; given it, replicates are independent and err with a common "
-        "false-positive or false-negative rate, both below one half (Royer-Carenzi, Lorenzo & Pudlo, 2026)."
+        f"false-positive or false-negative rate, {_region_words(settings.prior)} (Royer-Carenzi, Lorenzo & "
+        "Pudlo, 2026)."
     )
     estimates = _estimate_sentence(analysis, part)
     decisions, software = _decision_sentence(settings), _software(part)
@@ -129,7 +130,7 @@ def methods_paragraph(analysis: Analysis) -> str:
 
 def _caveats(analysis: Analysis) -> list[str]:
     """What must not be left out beside the estimates: the warnings on what the data cannot tell."""
-    untold = ("no-", "not-identifiable", "two-replicates", "unlearnt-", "at-half-")
+    untold = ("no-", "not-identifiable", "two-replicates", "unlearnt-", "at-half-", "at-chance")
     return [one.sentence for one in analysis.findings.warnings if one.name.startswith(untold)]
 
 
@@ -165,8 +166,19 @@ def _prior_words(prior: Prior) -> str:
     """The three priors in symbols."""
     names = ("prevalence", "false-positive rate", "false-negative rate")
     beta = [f"Beta({a:g}, {b:g})" for a, b in prior]
-    ends = ("", " on (0, ½)", " on (0, ½)")
-    return ", ".join(f"{name} ~ {law}{end}" for name, law, end in zip(names, beta, ends, strict=True))
+    end = "" if prior.better_than_chance else " on (0, ½)"
+    laws = ", ".join(
+        f"{name} ~ {law}{each}" for name, law, each in zip(names, beta, ("", end, end), strict=True)
+    )
+    return (
+        f"{laws}, restricted to error rates that are better than chance" if prior.better_than_chance else laws
+    )
+
+
+def _region_words(prior: Prior) -> str:
+    """Where the error rates may lie."""
+    better = "which are better than chance: they add up to less than one"
+    return better if prior.better_than_chance else "both below one half"
 
 
 def command_line(analysis: Analysis, out: str | None = None) -> str:
@@ -182,7 +194,7 @@ def command_line(analysis: Analysis, out: str | None = None) -> str:
     for name in ("known", "truth", "population"):
         if getattr(source, name) is not None:
             words += [f"--{name}", getattr(source, name)]
-    words += [part for option, value in _chosen(settings) for part in (f"--{option}", value)]
+    words += [part for option, value in _chosen(settings) for part in (f"--{option}", value) if part]
     return shlex.join(words + (["--out", out] if out else []))
 
 
@@ -195,6 +207,8 @@ def _chosen(settings: Settings) -> list[tuple[str, str]]:
     for name, shapes, other in zip(NAMES, settings.prior, usual.prior, strict=True):
         if shapes != other:
             chosen.append(_prior_option(name, shapes))
+    if settings.prior.better_than_chance:
+        chosen.append(("better-than-chance", ""))
     for name in ("false_positive", "false_negative", "inconclusive"):
         value: Any = getattr(loss, name)
         if value != getattr(usual.loss, name):

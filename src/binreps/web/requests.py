@@ -19,6 +19,8 @@ Whole = StrictInt | StrictFloat  # 2.5 is refused by the library, whose sentence
 Status = StrictBool | StrictInt | StrictFloat | None
 Shapes = tuple[StrictFloat, StrictFloat]
 
+_BETTER = "Whether error rates may be above ½, as long as they add up to less than 1."
+
 
 class Body(BaseModel):
     """A JSON object without names that nobody asked for."""
@@ -80,11 +82,16 @@ def _statuses(values: list[Any] | None) -> Any:
 
 
 class PriorShapes(Body):
-    """Beta shapes (a, b) of the three rates; those of the error rates are cut to (0, ½)."""
+    """Beta shapes (a, b) of the three rates, and where the error rates may lie."""
 
     prevalence: Shapes = (0.5, 0.5)
     false_positive: Shapes = (2.0, 2.0)
     false_negative: Shapes = (2.0, 2.0)
+    better_than_chance: Annotated[StrictBool, Field(description=_BETTER)] = False
+
+    def chosen(self) -> Prior:
+        """The library's prior."""
+        return Prior(**self.model_dump())
 
 
 class Costs(Body):
@@ -114,7 +121,7 @@ class Choices(Body):
         """The library's settings."""
         limits.check_table(self.replicates)
         limits.check_interval(self.level)
-        prior = Prior(self.prior.prevalence, self.prior.false_positive, self.prior.false_negative)
+        prior = self.prior.chosen()
         limits.check_prior(prior)
         return Settings(self.method, prior, self.loss.loss(), self.level, self.replicates)
 
@@ -204,6 +211,7 @@ class PriorRequest(Body):
     count: StrictFloat | None = None
     share: StrictFloat | None = None
     discount: StrictFloat = 1.0
+    better_than_chance: Annotated[StrictBool, Field(description=_BETTER)] = False
 
 
 class PlanRequest(Body):
@@ -215,4 +223,5 @@ class PlanRequest(Body):
     prevalence_width: StrictFloat = Field(0.1, description="How wide its interval may be.")
     cost_per_individual: StrictFloat = 0.0
     cost_per_replicate: StrictFloat = 1.0
+    better_than_chance: Annotated[StrictBool, Field(description=_BETTER)] = False
     level: StrictFloat = 0.9

@@ -18,13 +18,13 @@ from binreps.decide.checks.run import check
 from binreps.decide.plan import plan
 from binreps.decide.stopping import next_replicates
 from binreps.errors import DataError, OptionError
-from binreps.model import NAMES, Rates
+from binreps.model import NAMES, Prior, Rates
+from binreps.priors import density, end_of
 from binreps.run.analysis import Analysis, Part, Settings, Source, analysed
 from binreps.run.front import analysed_source
 from binreps.run.methods import CHOICES, METHODS
 from binreps.run.scores import scored
 from binreps.show.figures import figures
-from binreps.show.plot_fits import prior_density
 from binreps.show.report import report
 from binreps.show.summary import plain, summary, table_rows
 from binreps.show.theme import theme, trusted
@@ -100,7 +100,7 @@ def _curves(part: Part) -> dict[str, Any]:
 
 def _curve(bayes: Any, name: str, level: float) -> dict[str, Any]:
     """Densities of one rate where the posterior has its mass, its mean and its interval."""
-    end = 1.0 if name == NAMES[0] else 0.5
+    end = end_of(bayes.prior, name)
     marginal = bayes.marginal(name)
     likely = np.asarray(marginal.quantile(np.linspace(0.001, 0.999, 41)))
     width = likely[-1] - likely[0]
@@ -108,7 +108,7 @@ def _curve(bayes: Any, name: str, level: float) -> dict[str, Any]:
     near = width * 1e-3  # a density that diverges at an end is taken a little inside
     inside = np.unique([*np.linspace(low, high, _POINTS), *likely])
     x = np.clip(inside, near, end - near)
-    posterior, prior = np.maximum(marginal.density(x), 0.0), prior_density(bayes.prior, name, x)
+    posterior, prior = np.maximum(marginal.density(x), 0.0), density(bayes.prior, name, x)
     lower, upper = (getattr(rates, name) for rates in bayes.interval(level))
     numbers = {"estimate": getattr(bayes.rates, name), "lower": lower, "upper": upper}
     curves = {"x": inside.tolist(), "posterior": posterior.tolist(), "prior": prior.tolist()}
@@ -222,10 +222,21 @@ def _belief(request: PriorRequest) -> elicit.Belief:
     """The belief, in whichever of the three ways it was said."""
     if request.of is not None:
         return elicit.study(
-            request.rate, of=request.of, count=request.count, share=request.share, discount=request.discount
+            request.rate,
+            of=request.of,
+            count=request.count,
+            share=request.share,
+            discount=request.discount,
+            better_than_chance=request.better_than_chance,
         )
     if request.low is not None and request.high is not None:
-        return elicit.between(request.rate, request.low, request.high, level=request.level)
+        return elicit.between(
+            request.rate,
+            request.low,
+            request.high,
+            level=request.level,
+            better_than_chance=request.better_than_chance,
+        )
     if request.expect is None:
         ways = "expect with a surprise, low and high, or of with count or share"
         raise OptionError(f"say what is believed of {request.rate}: {ways}")
@@ -235,6 +246,7 @@ def _belief(request: PriorRequest) -> elicit.Belief:
         surprised_above=request.surprised_above,
         surprised_below=request.surprised_below,
         chance=request.chance,
+        better_than_chance=request.better_than_chance,
     )
 
 
@@ -297,6 +309,7 @@ def planned(request: PlanRequest) -> dict[str, Any]:
     limits.check_interval(request.level)
     result = plan(
         Rates(request.prevalence, request.false_positive, request.false_negative),
+        prior=Prior(better_than_chance=request.better_than_chance),
         rng=1,
         prevalence_width=request.prevalence_width,
         individuals=_PLAN_INDIVIDUALS,

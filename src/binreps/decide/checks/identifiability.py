@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
-from scipy.special import betainc
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.decide.checks.findings import NOTE, WARNING, Finding
 from binreps.decide.checks.subject import Part, mode_of
 from binreps.fits.base import AnyFit
 from binreps.model import NAMES, Float, Prior
+from binreps.priors import cumulative
 
 _FEW = 10  # individuals with enough replicates
 _LEARNT = 0.1  # nats between prior and posterior below which a rate was not learnt
-_NEAR_HALF, _PILED = 0.45, 0.4  # so much posterior above .45 is a pile
 _LONELY = 3.0  # individuals of a class below which its rate rests on next to nobody
 _BINS = 20
 _RIVAL = np.log(100)  # a second mode counts if it is at most 100 times less likely
@@ -101,9 +102,8 @@ def information_gain(part: Part, prior: Prior, name: str) -> float:
     The prior's distribution function turns the prior into a uniform law: what is left is the posterior's
     departure from it, in 20 equally likely bins.
     """
-    (a, b), x = getattr(prior, name), np.asarray(getattr(part.draws, name))
-    most = 1.0 if name == NAMES[0] else float(betainc(a, b, 0.5))
-    place = betainc(a, b, x) / most if most > 0 else (2 * x) ** a  # a prior that lies above ½, cut off there
+    x = np.asarray(getattr(part.draws, name))
+    place = cumulative(prior, name, x)
     share = np.bincount(np.minimum((place * _BINS).astype(int), _BINS - 1), minlength=_BINS) / x.size
     used = share > 0
     bias = (used.sum() - 1) / (2 * x.size)
@@ -144,22 +144,6 @@ def _positive(part: Part) -> Float:
     return np.where(known == UNKNOWN, part.chances.mean(axis=0), known)
 
 
-def piles_findings(part: Part) -> Iterator[Finding]:
-    """Error rates that would be larger if they could."""
-    for name in NAMES[1:]:
-        share = float(np.mean(np.asarray(getattr(part.draws, name)) > _NEAR_HALF))
-        if share > _PILED:
-            yield Finding(
-                f"at-half-{name.replace('_', '-')}",
-                share,
-                f"The {RATE_WORDS[name]} is pressed against its limit ½: {share:.0%} of it is above "
-                f"{_NEAR_HALF}.",
-                "Either the test is no better than a coin for one status, or the prior says so, or results "
-                "are "
-                "coded the wrong way round: look at the count table and at the prior.",
-            )
-
-
 def modes_findings(parts: list[Part], prior: Prior) -> Iterator[Finding]:
     """Several explanations of the same data; of several populations nothing is said."""
     if not all(part.fit.alone for part in parts):
@@ -184,5 +168,9 @@ def modes_findings(parts: list[Part], prior: Prior) -> Iterator[Finding]:
 
 def _with_modes(prior: Prior) -> Prior:
     """The prior with shapes of at least 1, below which a density has no mode."""
-    (a, b), *errors = prior
-    return Prior((max(a, 1.0), max(b, 1.0)), *((max(c, 1.0), d) for c, d in errors))
+    shapes: dict[str, Any] = {
+        name: (max(a, 1.0), max(b, 1.0)) for name, (a, b) in zip(NAMES, prior, strict=True)
+    }
+    if not prior.better_than_chance:  # error rates end at ½, where no shape makes a pole
+        shapes |= {name: (shapes[name][0], getattr(prior, name)[1]) for name in NAMES[1:]}
+    return replace(prior, **shapes)

@@ -10,9 +10,9 @@ from binreps.decide.checks.goodness import assumption_findings, table_findings
 from binreps.decide.checks.identifiability import (
     learning_findings,
     modes_findings,
-    piles_findings,
     replicates_findings,
 )
+from binreps.decide.checks.limits import limits_findings
 from binreps.decide.checks.sensitivity import sensitivity_findings
 from binreps.decide.checks.subject import parts_of
 from binreps.decide.loss import Loss, check_loss
@@ -25,7 +25,8 @@ def check(fit: AnyFit, loss: Loss | None = None, *, level: float = 0.95) -> Find
     """What to know before believing a fit: findings, each with a number, a sentence and what to do.
 
     - Can the data tell prevalence and error rates apart, and did they? Too few replicates, rates whose
-      posterior is their prior, error rates pressed against ½, a class with nobody in it, several modes.
+      posterior is their prior, error rates pressed against the limit of their region (against ½ with what
+      `Prior(better_than_chance=True)` would change), a class with nobody in it, several modes.
     - Does the model describe the counts? Posterior-predictive p-values of the count table; tests of
       correlated replicates (over-dispersion) and of numbers of replicates that go with the status.
     - How much is the prior's? Power-scaling of each prior and of the likelihood.
@@ -76,7 +77,7 @@ def _findings(fit: AnyFit, loss: Loss | None, alarms: float) -> Iterator[Finding
     drawn, prior = not parts[0].fit.posterior.certain, parts[0].fit.prior or Prior()
     if drawn:
         yield from learning_findings(parts, prior)
-    yield from piles_findings(parts[0])
+    yield from limits_findings(fit, parts, prior, loss)
     yield from modes_findings(parts, prior)
     yield from table_findings(parts, alarms)
     yield from assumption_findings(parts, alarms)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -60,7 +60,8 @@ class Part:
         """
         if not self.fit.alone or self.fit.posterior.certain:
             return self.fit.rates
-        return mode_of(self.counts).rates
+        better = self.fit.prior is not None and self.fit.prior.better_than_chance
+        return mode_of(self.counts, replace(MAP_PRIOR, better_than_chance=better)).rates
 
     @cached_property
     def possible(self) -> Possible:
@@ -128,7 +129,7 @@ class Possible:
 
 
 @lru_cache(maxsize=8)  # asked for twice in a check: as the estimate, and for other modes
-def mode_of(counts: CountTable, prior: Prior = MAP_PRIOR) -> MapFit:
+def mode_of(counts: CountTable, prior: Prior) -> MapFit:
     """The posterior mode."""
     return fit_map(counts, prior)
 

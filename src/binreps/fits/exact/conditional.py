@@ -6,17 +6,68 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
 from binreps.counts import UNKNOWN, CountTable
+from binreps.fits.exact.chart import Box, errors_at
 from binreps.fits.exact.density import Density
-from binreps.fits.exact.support import Lines
-from binreps.fits.exact.tensor import snapped
+from binreps.fits.exact.gauss import Interval, Series, jacobi_rule
+from binreps.fits.exact.tensor import log_likelihoods, rate_interval, rate_weights
 from binreps.model import ALIKE, Float, Prior
 
 _FALL = (25.0, 27.0, 31.0)  # a line of θ ends where the density has fallen by so much: least, aim, most
 _EDGE = 600.0  # logits that are as good as infinite
 _LOG_ROOT_2PI = 0.9189385332046727
+
+
+def snapped(low: Float, high: Float, end: float = 1.0) -> tuple[Float, Float]:
+    """Ends that lie close to 0 or to the end of the domain, compared with the rest, moved there."""
+    high = np.minimum(high, end)
+    low = np.where(low < 0.05 * high, 0.0, low)
+    return low, np.where(end - high < 0.05 * (end - low), end, high)
+
+
+class Lines(NamedTuple):
+    """Intervals of θ, one per line."""
+
+    lower: Float
+    upper: Float
+
+    def kinds(self, prior: Prior) -> list[tuple[NDArray[np.bool_], Interval]]:
+        """The lines sorted by the ends of the domain that they reach, each sort with its intervals."""
+        zero, one, found = self.lower == 0, self.upper == 1, []
+        for at_zero in (False, True):
+            for at_one in (False, True):
+                same = (zero == at_zero) & (one == at_one)
+                if same.any():
+                    like = rate_interval(prior.prevalence, 0.0 if at_zero else 0.1, 1.0 if at_one else 0.4)
+                    found.append((same, Interval(self.lower[same], self.upper[same], like.a, like.b)))
+        return found
+
+    def rule(self, prior: Prior, size: int) -> tuple[Float, Float]:
+        """Nodes and log weights with the prior's other factors, both of shape (lines, size)."""
+        nodes, weights = np.empty((self.lower.size, size)), np.empty((self.lower.size, size))
+        for same, kind in self.kinds(prior):
+            rule = jacobi_rule(size, kind.a, kind.b)
+            length = kind.length[:, None]
+            nodes[same] = x = self.lower[same, None] + length * rule.nodes
+            weights[same] = np.log(rule.weights) + (kind.a + kind.b + 1) * np.log(length)
+            weights[same] += rate_weights(prior.prevalence, x, kind)
+        return nodes, weights
+
+    def draw(self, prior: Prior, masses: Float, u: Float) -> Float:
+        """One value on each line, by the inverse distribution function of its masses at u."""
+        result = np.empty(u.size)
+        for same, kind in self.kinds(prior):
+            result[same] = draw_rows(kind, masses[same], u[same])
+        return result
+
+
+def draw_rows(interval: Interval, masses: Float, u: Float) -> Float:
+    """One value from each row's density, by its inverse distribution function at u."""
+    masses = masses / masses.sum(axis=-1, keepdims=True)
+    return np.asarray(Series(interval, masses).quantile(u))
 
 
 class Conditional:
@@ -75,7 +126,7 @@ class Conditional:
     def lines(self) -> Lines:
         """Intervals of θ that hold its density."""
         lower, upper = (expit(self._end(side)) for side in (-1.0, 1.0))
-        return Lines(0, *snapped(lower, upper, np.ones(lower.size)))
+        return Lines(*snapped(lower, upper))
 
     def _end(self, side: float) -> Float:
         """Where the density has fallen enough on one side of its peak.
@@ -129,7 +180,8 @@ class Population:
     def __init__(self, counts: CountTable, prior: Prior, p: float, q: float) -> None:
         self.counts, self.prior = counts, prior
         peak, _ = Conditional(counts, prior, np.array([p]), np.array([q])).peak
-        self.density = Density(counts, prior, np.array([expit(peak[0]), p, q]))
+        chart = Box(ALIKE, prior.region)
+        self.density = Density(counts, prior, chart.place(chart.coordinates(expit(peak), p, q)))
 
     def lines(self, p: Float, q: Float) -> Lines:
         """The conditional supports of θ."""
@@ -137,8 +189,9 @@ class Population:
 
     def masses(self, lines: Lines, p: Float, q: Float, size: int) -> tuple[Float, Float]:
         """Nodes of θ and log masses there, both of shape (points, nodes)."""
-        theta, weights = lines.rule(self.density, size)
-        return theta, self.density.log_ratio(theta, p[:, None], q[:, None]) + weights
+        theta, weights = lines.rule(self.prior, size)
+        errors = errors_at(p[:, None], q[:, None])
+        return theta, log_likelihoods(self.density, theta, errors) + weights
 
     def integrate(self, p: Float, q: Float, size: int) -> Inner:
         """Integrate θ out."""

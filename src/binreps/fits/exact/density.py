@@ -1,163 +1,225 @@
-"""The logarithm of the posterior density, relative to a centre.
+"""The logarithm of the posterior density at places of the domain.
 
-Each cell's mixture θA(q) + (1−θ)B(p) is divided by its value at the centre (θ₀, p₀, q₀) and enters as
-log1p of a difference built from expm1: no rounding of the size of eps·N is left, so a table of 10⁹
-individuals is integrated as precisely as one of 50.
+Each cell's mixture θA(q) + (1−θ)B(p) is divided by its value at a centre. In large tables it enters as log1p
+of a difference built from expm1: no rounding of the size of eps·N is left, so a table of 10⁹ individuals is
+integrated as precisely as one of 50.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import betaln
+from scipy.special import betaln, expit, log_expit
 
 from binreps.counts import UNKNOWN, CountTable
-from binreps.fits.exact.gauss import Interval, log_beta_half
-from binreps.model import ALIKE, Float, Prior
+from binreps.fits.exact.chart import Place
+from binreps.model import ALIKE, Float, Model, Prior
 
-AXES = (0, 1, 2)  # θ, p, q
-END = (1.0, 0.5, 0.5)  # the domain is (0, 1) for θ and (0, ½) for p and q
-_MANY = 30_000  # individuals from which rounding of the size eps·N would be felt
+_MANY = 1_000_000  # individuals from which rounding of the size eps·N would be felt
+_AT_ONCE = 40_000  # cells × points at a time, so that they stay in the processor's cache
+_SAFE = 600.0  # exponents up to which exp neither overflows nor underflows
 
 
 class Density:
-    """Log posterior density of (θ, p, q) without the factors that an interval's weight already carries."""
+    """Log posterior density of the parameters, relative to its likelihood at a centre.
 
-    def __init__(self, counts: CountTable, prior: Prior, centre: Float, modes: Float | None = None) -> None:
-        self.modes = centre[None] if modes is None else modes  # points that a box must hold, one per row
-        measured = informative(counts)
-        self.counts, self.prior, self.centre = measured, prior, centre
-        theta, p, q = centre
-        negative, positive = ALIKE.log_classes(measured, p, q)
-        mixture = np.logaddexp(np.log1p(-theta) + negative, np.log(theta) + positive)
-        self._many = measured.individuals > _MANY
-        self.log_likelihood = float(measured.weight @ mixture)
-        self.s, self.misses = measured.s.astype(float), (measured.n - measured.s).astype(float)
-        self.weight = measured.weight.astype(float)
-        self.log_a, self.log_b = positive - mixture, negative - mixture
-        self.log_constant = -float(
-            betaln(*prior.prevalence)
-            + log_beta_half(*prior.false_positive)
-            + log_beta_half(*prior.false_negative)
+    Parameters
+    ----------
+    counts : CountTable
+    prior : Prior
+    centre : Place
+        One point near the mode; results do not depend on it, their rounding does.
+    model : Model
+    shapes : pair of float, optional
+        Of the Beta prior of the model's fourth parameter.
+    """
+
+    def __init__(
+        self,
+        counts: CountTable,
+        prior: Prior,
+        centre: Place,
+        model: Model = ALIKE,
+        shapes: tuple[float, float] | None = None,
+    ) -> None:
+        self.counts, self.prior, self.centre, self.model = informative(counts), prior, centre, model
+        self.shapes = shapes
+        self.s = self.counts.s.astype(float)[:, None]
+        self.misses = (self.counts.n - self.counts.s).astype(float)[:, None]
+        self.weight = self.counts.weight.astype(float)
+        self._known = self.counts.has_known
+        self._exponents = np.concatenate([self.s, self.misses, np.ones_like(self.s), 0 * self.s], axis=1)
+        negative, positive = self._log_shares(centre)
+        self._unit = np.logaddexp(negative, positive)
+        self.log_likelihood = float(self.weight @ self._unit[:, 0])
+        self._positive, self._negative = np.exp(positive - self._unit), np.exp(negative - self._unit)
+        self._exponents[:, 3:] = -self._unit  # from here on shares are relative to those at the centre
+        self.log_constant = prior.log_constant - (float(betaln(*shapes)) if shapes else 0.0)
+        self.many = model.independent and self.counts.individuals > _MANY
+
+    def centred(self, centre: Place) -> Density:
+        """The same density, relative to another centre."""
+        return Density(self.counts, self.prior, centre, self.model, self.shapes)
+
+    def log_prior(self, place: Place) -> Any:
+        """The logarithm of the prior density, without its constant."""
+        of_theta = _log_power(self.prior.prevalence, (log_expit(place.u), log_expit(-place.u)))
+        of_rest = _log_power(self.shapes, place.log_rest[0]) if self.shapes else 0.0
+        return of_theta + self.log_prior_of_errors(place) + of_rest
+
+    def log_prior_of_errors(self, place: Place) -> Any:
+        """The part of p and q."""
+        return _log_power(self.prior.false_positive, place.log_p) + _log_power(
+            self.prior.false_negative, place.log_q
         )
 
-    def interval(self, axis: int, lower: float, upper: float) -> Interval:
-        """The interval with the prior's powers at the ends that it reaches."""
-        a, b = tuple(self.prior)[axis]
-        at_zero, at_one = lower == 0, upper == 1
-        powers = (_weight_power(a) if at_zero else 0.0, _weight_power(b) if at_one else 0.0)
-        return Interval(lower, upper, *powers)
+    def __call__(self, place: Place) -> Float:
+        """log of likelihood × prior density, relative to the likelihood at the centre."""
+        return np.asarray(self.log_ratio(place) + self.log_prior(place))
 
-    def log_prior_rest(self, axis: int, x: Any, inside: Interval) -> Any:
-        """The prior's factors at x that the interval's weight does not carry."""
-        a, b = tuple(self.prior)[axis]
-        at_zero, at_one = a - 1 - inside.a, b - 1 - inside.b
-        value = np.zeros_like(x)
-        if at_zero:
-            value = value + at_zero * np.log(x)
-        if at_one:
-            value = value + at_one * np.log1p(-x)
-        return value
+    def log_ratio(self, place: Place) -> Float:
+        """log L − log L(centre) at a list of points."""
+        size = max(1, _AT_ONCE // max(len(self.weight), 1))
+        if place.u.size <= size:
+            return self._ratio(place)
+        return np.concatenate([self._ratio(part) for part in _parts(place, size)])
 
-    def log_ratio(self, theta: Any, p: Any, q: Any) -> Float:
-        """log L(θ, p, q) − log L(centre), on three arrays that broadcast and have equally many axes."""
-        _, p0, q0 = self.centre
-        shape = np.broadcast_shapes(theta.shape, p.shape, q.shape)
-        total, buffer = np.zeros(shape), np.empty(shape)
-        with np.errstate(divide="ignore"):
-            p_hit, p_miss = _log_quotient(p, p0), np.log1p((p0 - p) / (1 - p0))
-            q_hit, q_miss = np.log1p((q0 - q) / (1 - q0)), _log_quotient(q, q0)
-            for some in _chunks(len(self.weight), max(p.size, q.size)):
-                s, misses, log_a, log_b = (
-                    column[some].reshape(-1, *(1,) * theta.ndim)
-                    for column in (self.s, self.misses, self.log_a, self.log_b)
-                )
-                shares = _Shares(log_a, s * q_hit + misses * q_miss, log_b, s * p_hit + misses * p_miss)
-                for k, weight in enumerate(self.weight[some].tolist()):
-                    self._log_mixture(theta, shares, k, buffer)
-                    buffer *= weight
-                    total += buffer
-        return total
+    def _ratio(self, place: Place) -> Float:
+        if not self.weight.size:
+            return np.zeros(place.u.shape)
+        if not self.many:
+            return np.asarray(self.weight @ self._log_mixtures(place))
+        change = self._changes(place)
+        near = change > -0.5  # far below, the difference has lost digits that the sum still has
+        logs = log1p(np.where(near, change, 0.0))
+        return np.asarray(
+            self.weight @ (logs if near.all() else np.where(near, logs, self._log_mixtures(place)))
+        )
 
-    def _log_mixture(self, theta: Any, shares: _Shares, k: int, out: Float) -> None:
-        """log of [θA + (1−θ)B] / [the same at the centre] for one cell."""
-        if not shares.moderate[k]:
-            shares.log_mixture(theta, k, out)
-            return
-        a, b = shares.a[k], shares.b[k]
-        # On a product of rules each summand is a plane: only their sum has the size of the grid.
-        if not self._many:
-            np.add(theta * a, (1 - theta) * b, out=out)
-            np.log(out, out=out)
-            return
-        theta0 = self.centre[0]
-        change = theta - theta0
-        np.add(change * a + theta0 * shares.da[k], (1 - theta0) * shares.db[k] - change * b, out=out)
-        if out.min() > -0.5:
-            np.log1p(out, out=out)
-            return
-        # Far below 1 the difference has lost digits that the sum still has.
-        far = np.log(theta * a + (1 - theta) * b)
-        np.copyto(out, np.where(out > -0.5, np.log1p(np.maximum(out, -0.5)), far))
+    def _log_mixtures(self, place: Place) -> Float:
+        """The logarithm of every cell's mixture over that at the centre."""
+        negative, positive = self._log_shares(place)
+        if max(positive.max(), negative.max()) < _SAFE and np.maximum(positive, negative).min() > -_SAFE:
+            np.exp(positive, out=positive)
+            np.exp(negative, out=negative)
+            positive += negative
+            return np.log(positive, out=positive)
+        with np.errstate(invalid="ignore"):  # −∞ beside −∞ beyond what floats hold
+            return np.asarray(np.logaddexp(positive, negative))
 
+    def _log_shares(self, place: Place) -> tuple[Float, Float]:
+        """log of what either class contributes to each cell's mixture, over the mixture at the centre."""
+        up, down = log_expit(place.u), log_expit(-place.u)
+        if self.model.independent:  # one product of matrices for each class
+            one = np.ones_like(up)
+            positive = self._exponents @ np.stack([place.log_q[1], place.log_q[0], up, one])
+            negative = self._exponents @ np.stack([place.log_p[0], place.log_p[1], down, one])
+            if self._known:
+                positive[self.counts.known == 0] = -np.inf
+                negative[self.counts.known == 1] = -np.inf
+            return negative, positive
+        unit = -self._exponents[:, 3:]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            negative, positive = self.model.log_classes(self.counts, place.p, place.q, *place.rest)
+        return negative + (down - unit), positive + (up - unit)
 
-class _Shares:
-    """What each class contributes to the mixture of some cells, relative to the mixture at the centre."""
+    def log_ratios(self, errors: Place) -> Iterator[tuple[Any, Any, float]]:
+        """For each cell log P(s | T = 0) and log P(s | T = 1) over the centre's mixture, and its weight."""
+        columns = (self.s, self.misses, self._unit)
+        for s, misses, unit, known, weight in zip(
+            *(x[:, 0].tolist() for x in columns),
+            self.counts.known.tolist(),
+            self.weight.tolist(),
+            strict=True,
+        ):
+            negative = s * errors.log_p[0] + misses * errors.log_p[1] - unit
+            positive = s * errors.log_q[1] + misses * errors.log_q[0] - unit
+            yield (
+                np.full_like(negative, -np.inf) if known == 1 else negative,
+                np.full_like(positive, -np.inf) if known == 0 else positive,
+                weight,
+            )
 
-    def __init__(self, log_a: Float, to_a: Float, log_b: Float, to_b: Float) -> None:
-        self.log_a, self.to_a, self.log_b, self.to_b = log_a, to_a, log_b, to_b
-        at_a, at_b = log_a + to_a, log_b + to_b
-        axes = tuple(range(1, at_a.ndim))
-        highest = np.maximum(at_a.max(axis=axes), at_b.max(axis=axes))
-        lowest = np.maximum(at_a.min(axis=axes), at_b.min(axis=axes))
-        self.moderate = (highest < 300) & (lowest > -300)  # none overflows, not both underflow
-        with np.errstate(over="ignore"):
-            self.a, self.b = np.exp(at_a), np.exp(at_b)
+    def changes(self, theta: Float, errors: Place) -> Iterator[tuple[Float, float]]:
+        """For each cell its mixture over that at the centre, minus 1, at every θ and pair; and its weight.
 
-    @cached_property
-    def da(self) -> Float:
-        """How much the positive class's share differs from the one at the centre, without cancellation."""
-        return _difference(self.log_a, self.to_a, self.a)
+        θ runs along a first axis; each summand is a plane, and only their sum has the size of the product.
+        """
+        up, down = expit(self.centre.u[0]), expit(-self.centre.u[0])
+        away = theta - up
+        to_p, from_p = _log_changes(errors.p, errors.log_p, self.centre.p, self.centre.log_p)
+        to_q, from_q = _log_changes(errors.q, errors.log_q, self.centre.q, self.centre.log_q)
+        columns = (self.s, self.misses, self._positive, self._negative)
+        for s, misses, positive, negative, weight in zip(
+            *(x[:, 0].tolist() for x in columns), self.weight.tolist(), strict=True
+        ):
+            with np.errstate(invalid="ignore"):
+                of_positive = positive * expm1(s * from_q + misses * to_q)
+                of_negative = negative * expm1(s * to_p + misses * from_p)
+                gain = of_positive * (1 + away / up) + positive * away / up
+            yield gain + (of_negative * (1 - away / down) - negative * away / down), weight
 
-    @cached_property
-    def db(self) -> Float:
-        """The same for the negative class."""
-        return _difference(self.log_b, self.to_b, self.b)
-
-    def log_mixture(self, theta: Any, k: int, out: Float) -> None:
-        """The logarithm of the mixture in logarithms throughout, for extreme shares."""
-        positive = np.log(theta) + self.log_a[k] + self.to_a[k]
-        np.logaddexp(positive, np.log1p(-theta) + self.log_b[k] + self.to_b[k], out=out)
-
-
-def _log_quotient(x: Any, centre: float) -> Any:
-    """log(x / centre), exact both close to the centre and far below it."""
-    change = (x - centre) / centre
-    return np.where(change > -0.5, np.log1p(change), np.log(x / centre))
-
-
-def _difference(log_value: Float, to: Float, value: Float) -> Float:
-    """exp(log_value + to) − exp(log_value)."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        near = np.exp(log_value) * np.expm1(to)
-    return np.where(log_value > -30, near, value - np.exp(log_value))
+    def _changes(self, place: Place) -> Float:
+        """The mixture over that at the centre, minus 1; the same rounded p and q serve all cells."""
+        to_p, from_p = _log_changes(place.p, place.log_p, self.centre.p, self.centre.log_p)
+        to_q, from_q = _log_changes(place.q, place.log_q, self.centre.q, self.centre.log_q)
+        up, down = expit(self.centre.u), expit(-self.centre.u)
+        away = expit(place.u) - up if up < 0.5 else down - expit(-place.u)
+        with np.errstate(invalid="ignore", over="ignore"):
+            positive = expm1(self.s * from_q + self.misses * to_q)
+            negative = expm1(self.s * to_p + self.misses * from_p)
+            change = self._positive * (positive * (1 + away / up) + away / up)
+            change += self._negative * (negative * (1 - away / down) - away / down)
+        return np.where(np.isnan(change), -1.0, change)
 
 
-def _chunks(cells: int, nodes: int) -> Iterator[slice]:
-    """Cells a few at a time, so that what is computed for all of them stays small."""
-    size = max(1, 2_000_000 // max(nodes, 1))
-    return (slice(start, start + size) for start in range(0, cells, size))
+def _parts(place: Place, size: int) -> Iterator[Place]:
+    """A place a few points at a time."""
+
+    def cut(x: Any, some: slice) -> Any:
+        return tuple(cut(one, some) for one in x) if isinstance(x, tuple) else x[some]
+
+    for start in range(0, place.u.size, size):
+        some = slice(start, start + size)
+        yield Place(*(cut(x, some) for x in place))
 
 
-def _weight_power(shape: float) -> float:
-    """The power of x^(shape−1) that a rule's weight carries; whole powers of a high one stay a polynomial.
+def _log_power(shapes: tuple[float, float], logs: tuple[Any, Any]) -> Any:
+    """(a−1) log x + (b−1) log(1−x)."""
+    (a, b), (log_x, log_rest) = shapes, logs
+    return (a - 1) * log_x + (b - 1) * log_rest
 
-    In the weight a high power would gather the nodes where the weight is, not where the mass is.
-    """
-    return shape - 1 if shape < 4 else shape % 1
+
+def _log_changes(
+    x: Float, logs: tuple[Float, Float], centre: Float, at_centre: tuple[Float, Float]
+) -> tuple[Float, Float]:
+    """log(x / centre) and log((1−x) / (1−centre)), consistent with each other: from one difference."""
+    rest, other = np.exp(logs[1]), np.exp(at_centre[1])
+    away = x - centre if centre[0] < 0.5 else other - rest
+    return _log1p(away / centre, logs[0] - at_centre[0]), _log1p(-away / other, logs[1] - at_centre[1])
+
+
+def log1p(x: Float) -> Float:
+    """log(1 + x) to full precision, by Kahan's quotient: several times faster than NumPy's."""
+    u = 1 + x
+    away = u - 1
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(away == 0, x, np.log(u) * (x / away))
+
+
+def expm1(x: Float) -> Float:
+    """e^x − 1 to full precision, likewise."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        u = np.exp(x)
+        away = u - 1
+        return np.where(away == 0, x, np.where((u == 0) | np.isinf(u), away, away * (x / np.log(u))))
+
+
+def _log1p(change: Float, far: Float) -> Float:
+    """log(1 + change), given also as a difference of logarithms, which is better far below 1."""
+    return np.where(change > -0.5, np.log1p(np.maximum(change, -0.5)), far)
 
 
 def informative(counts: CountTable) -> CountTable:

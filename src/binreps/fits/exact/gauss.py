@@ -230,14 +230,3 @@ class Series:
             return np.interp(mass, steps, nodes)
         nearest = np.minimum((steps < mass[..., None]).sum(axis=-1), steps.shape[-1] - 1)
         return np.take_along_axis(np.broadcast_to(nodes, steps.shape), nearest[:, None], axis=1)[:, 0]
-
-
-def log_beta_half(a: float, b: float) -> float:
-    """log ∫_0^½ x^(a−1) (1−x)^(b−1) dx, the constant of a Beta prior truncated to (0, ½)."""
-    share = float(betainc(a, b, 0.5))
-    if share > 1e-290:
-        return float(betaln(a, b) + np.log(share))
-    # Nearly all of the prior is above ½ (a ≫ b): ½^(a+b)/a · Σ (a+b)_k / (a+1)_k ½^k converges fast.
-    k = np.arange(5000)
-    series = 1 + np.sum(np.cumprod((a + b + k) / (a + 1 + k) / 2))
-    return float(-(a + b) * np.log(2) - np.log(a) + np.log(series))

@@ -1,147 +1,200 @@
-"""The posterior as lines of θ at fixed p and q: for what depends on θ, or on all three rates, sharply."""
+"""Lines of a lattice of moments, along which logit θ runs: for what varies along a ridge.
+
+At fixed μ and v every rate, and the log odds of any record, is a smooth function of the place on a line. The
+mass where it is below a value is that of the parts of lines between crossings of the value; between lattice
+points sinc functions are exact.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import expit, log_expit, logit
 
-from binreps.fits.exact.gauss import Interval, jacobi_polynomials, series_matrix
+from binreps.fits.exact.chart import Chart, Place, Stretch
+from binreps.fits.exact.density import Density
+from binreps.fits.exact.lattice import flood
+from binreps.fits.exact.marginal import Marginal, Scale, step
+from binreps.fits.exact.rules import Lattices, log_mass
+from binreps.fits.posterior import weighted_quantiles
 from binreps.model import Float
 
-_NEGLIGIBLE = 1e-11  # of all mass, at one node
-_NO_LINE = 1e-12  # of all mass, on one line
-_ONE_THREAD = 250_000  # multiplications
-_TAIL = 2e-7  # of all mass, beyond the end of all lines
+Number = Callable[[Place], Float]
+"""What is asked about: a function of a place, the logit of a number."""
+
+_FINER = 0.3  # spacing along lines over that across: values between points need more than their sum does
+_MOST = 150_000  # points
+_NEAR = 8  # points of a line from which values between them are interpolated
+_NO_LINE = 1e-13  # of all mass
 
 
-@dataclass(frozen=True, eq=False)
-class ThetaLines:
-    """Densities of θ along lines of fixed p and q; rows of `masses` are their masses at Gauss nodes."""
+class Bundle(NamedTuple):
+    """The lines of one chart: where they begin, what a step along them is, and the mass of each step."""
 
-    interval: Interval  # ends are numbers, or arrays, one per line
-    theta: Float
-    masses: Float
-    p: Float
-    q: Float
+    chart: Chart
+    start: Float  # (3, lines)
+    step: Float  # (3,)
+    mass: Float  # (lines, steps)
 
-    @cached_property
-    def total(self) -> float:
-        """The mass of all lines."""
-        return float(self.masses.sum())
+    def at(self, line: Any, position: Float) -> Place:
+        """The places at positions, in steps, on lines."""
+        return self.chart.place(self.start[:, line] + self.step[:, None] * position)
 
-    @cached_property
-    def classes(self) -> tuple[Float, Float]:
-        """The mass of each line weighted by θ, and by 1 − θ."""
-        return (self.masses * self.theta).sum(axis=1), (self.masses * (1 - self.theta)).sum(axis=1)
-
-    @cached_property
-    def trapezoid(self) -> tuple[Float, Float]:
-        """logit θ, and the matrix that takes masses to masses there, on a trapezoid rule.
-
-        It is equally spaced in z, the logit of the position on a line: for functions of logit θ that jump, or
-        wave, close to θ = 0 or 1. Logits have one row, or one row per line where lines have their own ends.
-        """
-        inside, size = self.interval, self.masses.shape[1]
-        step = min(0.5, 6 / size)
-        z = np.arange(-30 / (inside.a + 1), 30 / (inside.b + 1), step)
-        low, high = log_expit(z), log_expit(-z)
-        weight = step * np.exp((inside.a + 1) * low + (inside.b + 1) * high)
-        polynomials = weight * jacobi_polynomials(size, inside.a, inside.b, expit(z))
-        matrix = series_matrix(size, inside.a, inside.b).T @ polynomials
-        matters = np.abs(self.masses.sum(axis=0) @ matrix) > 1e-13 * self.total
-        low, high = low[matters], high[matters]
-        lower, upper = (np.asarray(end, dtype=float).reshape(-1, 1) for end in (inside.lower, inside.upper))
-        with np.errstate(divide="ignore"):
-            log_theta = np.logaddexp(np.log(lower) + high, np.log(upper) + low)
-            log_rest = np.logaddexp(np.log1p(-lower) + high, np.log1p(-upper) + low)
-        return log_theta - log_rest, matrix[:, matters]
-
-    @property
-    def _own_ends(self) -> bool:
-        return np.ndim(self.interval.lower) > 0
-
-    @property
-    def _singular(self) -> bool:
-        """Whether a line reaches a pole of the prior: Gauss nodes then say little about logit θ."""
-        return min(self.interval.a, self.interval.b) < 0
-
-    @cached_property
-    def extent(self) -> tuple[Float, Float]:
-        """The lowest and the highest logit θ of each line that matters; +∞ and −∞ for a line without.
-
-        A line that reaches a pole of the prior ends where nearly all of the mass of all lines does.
-        """
-        matters = self.masses > _NEGLIGIBLE * self.total
-        logits = logit(self.theta if self._own_ends else self.theta[:1])
-        low = np.where(matters, logits, np.inf).min(axis=1)
-        high = np.where(matters, logits, -np.inf).max(axis=1)
-        if self._singular:
-            logits, matrix = self.trapezoid
-            below = np.cumsum(self.masses.sum(axis=0) @ matrix) / self.total
-            first, last = np.searchsorted(below, [_TAIL, 1 - _TAIL])
-            low = np.where(matters[:, 0], logits[:, first], low)
-            high = np.where(matters[:, -1], logits[:, min(last, below.size - 1)], high)
-        return low, high
-
-    @cached_property
-    def _weighted(self) -> list[Float]:
-        """Masses times θ, and times 1 − θ; at the points of the trapezoid rule where lines have their own."""
-        both = [self.masses * self.theta, self.masses * (1 - self.theta)]
-        return [x @ self.trapezoid[1] for x in both] if self._own_ends and self._singular else both
-
-    def waves(self, step: float, numbers: Any) -> list[Any]:
-        """∫ θ e^{iωt} and ∫ (1 − θ) e^{iωt} along each line, t = logit θ and ω = step × each of the numbers.
-
-        Rows are frequencies.
-        """
-        if self._own_ends:
-            logits = self.trapezoid[0] if self._singular else logit(self.theta)
-            return _waves_of_lines(step, numbers, logits, self._weighted)
-        logits = self.trapezoid[0][0] if self._singular else logit(self.theta[0])
-        phases = np.exp(1j * step * np.multiply.outer(numbers, logits))
-        phases = _product(phases, self.trapezoid[1].T) if self._singular else phases
-        return [_product(phases, masses.T) for masses in self._weighted]
+    def places(self) -> Place:
+        """All points, line by line."""
+        lines, steps = self.mass.shape
+        return self.at(np.repeat(np.arange(lines), steps), np.tile(np.arange(steps), lines))
 
 
-def lines_that_matter(interval: Interval, theta: Float, masses: Float, p: Float, q: Float) -> ThetaLines:
-    """The lines without those whose mass is negligible."""
-    each = masses.sum(axis=1)
-    some = each > _NO_LINE * each.sum()
-    if np.ndim(interval.lower):
-        interval = Interval(interval.lower[some], interval.upper[some], interval.a, interval.b)
-    return ThetaLines(interval, theta[some], masses[some], p[some], q[some])
-
-
-def sorts_that_matter(sorts: list[ThetaLines]) -> list[ThetaLines]:
-    """Sorts of lines without those that have next to no mass, of which nothing can be said."""
-    least = _NO_LINE * sum(lines.total for lines in sorts)
-    return [lines for lines in sorts if lines.total > least]
-
-
-def _waves_of_lines(step: float, numbers: Any, logits: Float, both: list[Float]) -> list[Any]:
-    """The same where each line has its own logits."""
-    turn = np.exp(1j * step * logits)
-    wave = np.exp(1j * step * numbers[0] * logits)
-    result = np.empty((len(both), len(numbers), len(logits)), dtype=complex)
-    for k in range(len(numbers)):
-        for masses, row in zip(both, result, strict=True):
-            np.einsum("lt,lt->l", masses, wave, out=row[k])
-        wave *= turn
-    return list(result)
-
-
-def _product(waves: Any, real: Float) -> Any:
-    """A complex matrix times a real one, in products so small that BLAS starts no threads for them.
-
-    Threads gain nothing here, and wait for each other on a busy machine.
-    """
-    both = np.concatenate([waves.real, waves.imag])
-    result = np.empty((len(waves), real.shape[1]), dtype=complex)
-    size = max(1, _ONE_THREAD // both.size)
-    for some in (slice(start, start + size) for start in range(0, real.shape[1], size)):
-        result.real[:, some], result.imag[:, some] = np.split(both @ real[:, some], 2)
+def bundles(density: Density, rule: Lattices, spacing: float) -> list[Bundle]:
+    """The posterior as lines."""
+    found, logs = [], []
+    for chart, frame in zip(rule.charts, rule.frames, strict=True):
+        basis = frame.basis.copy()
+        basis[:, -1] *= _FINER
+        function = log_mass(density, chart)
+        x, value = flood(function, frame.origin, basis, frame.seeds, spacing, most=_MOST)
+        index = np.round(np.linalg.solve(spacing * basis, x - frame.origin[:, None])).astype(np.int64)
+        pairs, line = np.unique(index[:2], axis=1, return_inverse=True)
+        first = index[2].min()
+        log_values = np.full((pairs.shape[1], index[2].max() - first + 1), -np.inf)
+        log_values[line.ravel(), index[2] - first] = value
+        whole = np.concatenate([pairs, np.full((1, pairs.shape[1]), first)])
+        start = frame.origin[:, None] + spacing * basis @ whole
+        found.append((chart, start, spacing * basis[:, -1]))
+        logs.append(log_values + np.log(np.abs(np.linalg.det(basis))))
+    top = max(float(one.max()) for one in logs)
+    masses = [np.exp(one - top) for one in logs]
+    total = sum(float(mass.sum()) for mass in masses)
+    result = []
+    for (chart, start, along), mass in zip(found, masses, strict=True):
+        matters = mass.sum(axis=1) > _NO_LINE * total
+        if matters.any():
+            result.append(Bundle(chart, start[:, matters], along, mass[matters] / total))
     return result
+
+
+class Crossings(Marginal):
+    """The distribution of a number over lines, reweighted if a weight is given at their points."""
+
+    def __init__(
+        self,
+        lines: list[Bundle],
+        number: Number,
+        end: float | None,
+        weight: Callable[[Place], Float] | None = None,
+    ) -> None:
+        self.scale, self._number = Scale(end, Stretch(0.0, 1.0, straight=True)), number
+        self.ends = self.scale.ends
+        self._lines: list[Bundle] = []
+        self._values: list[Any] = []
+        for one in lines:
+            places = one.places()
+            mass = one.mass
+            if weight is not None:
+                mass = mass * weight(places).reshape(mass.shape)
+            self._lines.append(one._replace(mass=mass))
+            self._values.append(number(places).reshape(mass.shape))
+        total = sum(float(one.mass.sum()) for one in self._lines)
+        self._lines = [one._replace(mass=one.mass / total) for one in self._lines]
+        # the mass below each point of a line: sinc functions are exact, and close points interpolate it
+        self._below = [one.mass @ step(apart(one.mass.shape[1])).T for one in self._lines]
+
+    def _at(self, w: float) -> tuple[float, float]:
+        """Probability below a coordinate, and the density there."""
+        below, density = 0.0, 0.0
+        for one, values, reached in zip(self._lines, self._values, self._below, strict=True):
+            under = values <= w
+            below += float(one.mass[under[:, -1]].sum())
+            crossed: Any = np.nonzero(under[:, :-1] != under[:, 1:])
+            line, k = crossed
+            if not line.size:
+                continue
+            position = self._crossing(one, line, k, values[line, k] - w, values[line, k + 1] - w, w)
+            first = np.clip(k - _NEAR // 2 + 1, 0, max(values.shape[1] - _NEAR, 0))
+            columns = first[:, None] + np.arange(min(_NEAR, values.shape[1]))
+            weights = lagrange(position - first, columns.shape[1])
+            up = np.where(under[line, k], 1.0, -1.0)
+            below += float(up @ np.einsum("ij,ij->i", weights, reached[line[:, None], columns]))
+            height = np.einsum("ij,ij->i", weights, one.mass[line[:, None], columns])
+            tiny = 1e-4
+            slope = self._number(one.at(line, position + tiny)) - self._number(one.at(line, position - tiny))
+            density += float(np.sum(height / np.maximum(np.abs(slope) / (2 * tiny), 1e-300)))
+        return min(max(below, 0.0), 1.0), max(density, 0.0)
+
+    def _crossing(self, one: Bundle, line: Any, k: Any, left: Float, right: Float, w: float) -> Float:
+        """Where lines cross a value between two neighbouring points, by the Illinois rule."""
+        low, high = np.zeros(line.size), np.ones(line.size)
+        for _ in range(6):
+            middle = low + (high - low) * left / (left - right)
+            value = self._number(one.at(line, k + middle)) - w
+            same = (value > 0) == (left > 0)
+            right = np.where(same, right / 2, value)
+            left = np.where(same, value, left / 2)
+            low, high = np.where(same, middle, low), np.where(same, high, middle)
+            if np.max(np.abs(value)) < 1e-13:
+                break
+        return np.asarray(k + middle)
+
+    def quantile_at(self, probability: Any) -> Any:
+        """The coordinate below which the probability lies, by Newton steps inside a shrinking bracket."""
+        wanted = np.asarray(probability, dtype=float)
+        result = np.array(self._roughly(wanted))
+        for i, p in enumerate(wanted.flat):
+            w, low, high = float(result.flat[i]), -np.inf, np.inf
+            for _ in range(40):
+                below, density = self._at(w)
+                low, high = (w, high) if below < p else (low, w)
+                move = (p - below) / density if density > 0 else np.nan
+                following = w + move
+                if not low < following < high:
+                    following = (low + high) / 2 if np.isfinite(high - low) else w + np.sign(p - below) * 0.1
+                done = abs(following - w) < 1e-11 * (1 + abs(w))
+                w = following
+                if done:
+                    break
+            result.flat[i] = w
+        return result
+
+    def _roughly(self, probability: Float) -> Float:
+        """Quantiles of the points and their masses, in coordinates."""
+        values = np.concatenate([one.ravel() for one in self._values])
+        mass = np.concatenate([one.mass.ravel() for one in self._lines])
+        return weighted_quantiles(values, mass, probability)
+
+    def _about(self, probability: Float) -> Float:
+        return np.asarray(self.scale.value(self._roughly(probability)))
+
+    def quantile(self, probability: Any) -> Any:
+        """The value below which the number lies with the given probability."""
+        return self.scale.value(self.quantile_at(probability))[()]
+
+    def cumulative(self, x: Any) -> Any:
+        """Probability below x."""
+        return self._each(x, 0)
+
+    def _height(self, x: Any) -> Any:
+        slope = np.exp(self.scale.log_slope(self.scale.coordinate(np.asarray(x, dtype=float))))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.nan_to_num(self._each(x, 1) / slope)[()]
+
+    def _each(self, x: Any, which: int) -> Any:
+        w = np.asarray(self.scale.coordinate(np.asarray(x, dtype=float)))
+        return np.array([self._at(float(one))[which] for one in w.ravel()]).reshape(w.shape)[()]
+
+
+def apart(size: int) -> Float:
+    """Differences of positions on a line."""
+    position = np.arange(size, dtype=float)
+    return np.asarray(position[:, None] - position)
+
+
+def lagrange(t: Float, size: int) -> Float:
+    """Weights of the values at 0, 1, … for the polynomial through them at t, one row for each t."""
+    k = np.arange(size)
+    away = t[:, None] - k
+    away = np.where(away == 0, 1e-300, away)
+    terms = np.array([(-1.0) ** i * math.comb(size - 1, i) for i in range(size)]) / away
+    return np.asarray(terms / terms.sum(axis=1, keepdims=True))

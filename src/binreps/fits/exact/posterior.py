@@ -1,278 +1,511 @@
-"""The integrated posterior, whichever rule it took: grids, marginals, lines of θ, and independent draws."""
+"""The integrated posterior of one population: moments, densities, answers about records, draws."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
+from abc import abstractmethod
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.special import logsumexp
+from scipy.special import expit
 
 from binreps.counts import UNKNOWN, CountTable
-from binreps.fits.exact.chances import TOLERANCE, ExactPosterior
-from binreps.fits.exact.density import AXES, Density
-from binreps.fits.exact.gauss import Interval, Series, jacobi_polynomials, jacobi_rule
-from binreps.fits.exact.grid import Grid, Marginal
-from binreps.fits.exact.lines import ThetaLines, lines_that_matter, sorts_that_matter
-from binreps.fits.exact.nested import NestedGrid, integrate_nested, slices
-from binreps.fits.exact.support import Lines, Support
-from binreps.fits.exact.tensor import BoxGrid, UnresolvedError, find_peak, integrate_box
-from binreps.fits.posterior import Key
-from binreps.model import Float, Prior
+from binreps.errors import FitError
+from binreps.fits.exact.chart import Box, Chart, Place
+from binreps.fits.exact.density import Density, informative
+from binreps.fits.exact.draws import draw
+from binreps.fits.exact.grid import Grid
+from binreps.fits.exact.lattice import CUT, Frame, TooManyPointsError, frame_of
+from binreps.fits.exact.lines import Bundle, Crossings, bundles
+from binreps.fits.exact.marginal import Marginal, Scale, Wave
+from binreps.fits.exact.rules import (
+    TOLERANCE,
+    Lattices,
+    Product,
+    Rule,
+    box,
+    log_mass,
+    moments,
+    trimmed,
+    whole,
+)
+from binreps.fits.exact.tensor import WHOLE, Tensor, tensor_marginal
+from binreps.fits.exact.threads import Threads
+from binreps.fits.exact.wave import How, expected_chance, wave
+from binreps.fits.point.climb import scan
+from binreps.fits.point.objective import Objective
+from binreps.fits.posterior import Block, Estimate, Key, Memory, Nodes, Posterior
+from binreps.model import ALIKE, Float, Model, Prior
 
-_LINES_CUT = 24.0  # a line that weighs e^−24 of the heaviest does not matter
-_MOST_ON_LINES = 800_000  # nodes on all lines
-_MOST_IN_NEST = 2_300_000  # nodes: more would take too long to be worth it
-_LARGEST = 250_000  # nodes of a finer grid
-_BLOCK = 12_000  # nodes at a time
+_SMALL = 700  # replicates up to which a product of rules over the whole domain is worth a try
+_FEW_IN_BOX, _MOST_IN_BOX, _MOST = 3_000, 80_000, 400_000  # points of a lattice, before another rule is tried
+_NO_RIDGE = 5_000  # individuals up to which what cannot be identified is no ridge yet
+_HOPELESS = 0.5  # sds between two products of rules: no third will do
+_WORTH = 0.05  # sds: a model that is no better integrated than that is refused
+LEAST_ERROR = 1e-10  # tails cut off and rounding, which two grids have in common
+_LEAST_IN_FOUR = 1e-7  # where less of the tails is kept
+_SLOW = 5.0  # grids of similar size may both be off by more than they differ
+_KEPT = 1e-3  # of the posterior that must still count once it is reweighted by a new record
+_SCORE_TOLERANCE = 1e-7  # of a score on two grids: beyond, its log odds are followed
+_COARSER, _CLOSER, _CLOSEST = 1.13, 0.75, 0.3  # spacings of waves that are compared, and the least
+_TAILS = np.array([0.01, 0.05, 0.5, 0.95, 0.99])  # at which two waves are compared
+_THREADS = (30, 42, 60)  # lines of θ per axis of p and q
+_CORRELATIONS = (0.003, 0.03, 0.15, 0.4, 0.7)  # from which modes are looked for
 
 
-def integrate(counts: CountTable, prior: Prior, tol: float = TOLERANCE) -> OnePopulation:
-    """The posterior on a box if it fits one, otherwise by nested rules."""
-    density, spread = find_peak(counts, prior)
+_FINE, _ROUGH = How(0.9, CUT, 1e-8), How(1.1, 19.0, 1e-6)
+_ON_LINES, _CORRELATION = How(0.7, CUT, 2e-5), How(1.0, 24.0, 1e-4)
+_IN_FOUR, _CHANCES_IN_FOUR = How(1.3, 17.0, 3e-3), How(1.4, 15.0, 5e-3)
+
+
+class Agreed(NamedTuple):
+    """Two grids of one rule, the finer last, and the error of the finer."""
+
+    check: Grid
+    grid: Grid
+    error: float
+
+
+def agree(rule: Rule, tol: float) -> Agreed:
+    """Grids until two agree, or as many as the rule has."""
+    before: Grid | None = None
+    found: Agreed | None = None
+    for grid in rule.grids():
+        if before is not None:
+            distance = grid.distance(before)
+            distance = min(distance, 1e100) if np.isfinite(distance) else 1e100
+            found = Agreed(before, grid, _error(grid, 2 * distance))
+            if distance**rule.power < tol:
+                return found._replace(error=_error(grid, distance**rule.power))
+            if isinstance(rule, Product) and distance > _HOPELESS:
+                break
+        before = grid
+    if found is None:
+        raise TooManyPointsError
+    return found
+
+
+def _error(grid: Grid, distance: float) -> float:
+    """At least what two grids have in common: tails cut off, and the rounding of a rate much above its sd."""
+    rounding = float(np.finfo(float).eps * np.max(grid.mean / np.maximum(grid.sd, 1e-300)))
+    return max(distance, LEAST_ERROR if len(grid.parameters) < 4 else _LEAST_IN_FOUR, rounding)
+
+
+def integrate(
+    counts: CountTable,
+    prior: Prior,
+    *,
+    model: Model = ALIKE,
+    shapes: tuple[float, float] | None = None,
+    tol: float = TOLERANCE,
+) -> ExactPosterior:
+    """The posterior by the first rule that is good enough, or by the best of those that are not."""
+    found: list[tuple[Rule, Agreed]] = []
+    for make in _rules(informative(counts), prior, model, shapes):
+        try:
+            rule = make()
+            found.append((rule, agree(rule, tol)))
+        except (TooManyPointsError, np.linalg.LinAlgError):
+            continue
+        if found[-1][1].error <= tol:
+            break
+    best = min(found, key=lambda pair: pair[1].error, default=None)
+    if best is None or (model is not ALIKE and best[1].error > _WORTH):
+        raise FitError(_too_thin(model, counts))
+    return ExactPosterior(counts, *best)
+
+
+def _too_thin(model: Model, counts: CountTable) -> str:
+    """Why a posterior cannot be integrated."""
+    if model is ALIKE:
+        return (
+            f"the posterior of {counts.individuals:,} individuals is too narrow for floats to integrate; "
+            "fewer say as much"
+        )
+    return (
+        "the over-dispersed posterior is too thin a ridge to integrate: these data cannot tell the "
+        "correlation from the error rates, which takes someone with n ≥ 4; fit_bayes takes any data"
+    )
+
+
+def _rules(
+    counts: CountTable, prior: Prior, model: Model, shapes: tuple[float, float] | None
+) -> Iterator[Callable[[], Rule]]:
+    """What to try, in this order."""
+    chart = Box(model, prior.region)
+    start = (0.5, *prior.region.errors(0.4, 0.4), *[0.1] * (chart.dim - 3))
+    plain = Density(counts, prior, chart.place(chart.coordinates(*start)[:, None]), model, shapes)
+    if model is ALIKE and counts.replicates <= _SMALL:
+        yield partial(whole, plain)
+    modes = _modes(counts, prior, plain, chart)
+    density = plain.centred(chart.place(chart.coordinates(*modes[:, :1])))
+    if model is not ALIKE:
+        yield partial(box, density, modes, _MOST)
+        return
+    ridge = not counts.identifiable and counts.individuals > _NO_RIDGE
+    if ridge:
+        yield partial(moments, density, modes, _MOST)
     try:
-        return BoxPosterior(counts, *integrate_box(density, spread, tol))
-    except UnresolvedError:
-        return NestedPosterior(counts, density, tol)
+        few = box(density, modes, _FEW_IN_BOX)
+    except TooManyPointsError:
+        few = None
+    if few:
+        many = few.up_to(min(_MOST, _MOST_IN_BOX * 30 // max(len(counts), 1)))
+        yield lambda: few
+        yield partial(trimmed, many, 0, 44)
+        yield partial(trimmed, many, 44, 100)
+        yield lambda: many
+    if not ridge:
+        yield partial(moments, density, modes, _MOST)
 
 
-class OnePopulation(ExactPosterior):
-    """The posterior of one population, which can be integrated again with more individuals."""
-
-    def __init__(self, counts: CountTable, grid: Grid, check: Grid) -> None:
-        self.counts, self.grid, self.check = counts, grid, check
-        super().__init__(grid.distance(check))
-
-    def with_more(self, more: CountTable) -> OnePopulation:
-        """Integrated again."""
-        return integrate(self.counts + more, self.grid.density.prior)
-
-    def is_fitted(self, key: Key) -> bool:
-        """Whether the table has the cell."""
-        return has_cell(self.counts, key)
+def _modes(counts: CountTable, prior: Prior, density: Density, chart: Chart) -> Float:
+    """Points near the modes, as columns, the highest first."""
+    theta, p, q = ((a + 1, b + 1) for a, b in prior)
+    lifted = Prior(theta, p, q, prior.better_than_chance)
+    starts = np.stack(scan(Objective(counts, lifted)), axis=1)
+    if chart.dim == 3:
+        return starts
+    each = [np.concatenate([starts, np.full((1, starts.shape[1]), rho)]) for rho in _CORRELATIONS]
+    starts = np.concatenate(each, axis=1)
+    value = log_mass(density, chart)(chart.coordinates(*starts))
+    return np.asarray(starts[:, np.argsort(-value)])
 
 
-class BoxPosterior(OnePopulation):
-    """On a product of rules."""
+class Integrated(Posterior):
+    """Two grids that agree, and what follows from their points.
 
-    rule = "box"
-    grid: BoxGrid
-    check: BoxGrid
+    Attributes
+    ----------
+    counts : CountTable
+    grid, check : Grid
+        The finer and the coarser.
+    """
 
-    def __init__(self, counts: CountTable, grid: BoxGrid, check: BoxGrid) -> None:
-        super().__init__(counts, grid, check)
-        self._marginals: dict[int, Marginal] = {}
-        self._lines: dict[tuple[float, int], list[ThetaLines]] = {}
+    def __init__(self, counts: CountTable, check: Grid, grid: Grid, error: float) -> None:
+        super().__init__()
+        self.counts, self.check, self.grid, self.error = counts, check, grid, error
+        self.mean, self.covariance, self.log_evidence = grid.mean, grid.covariance, grid.log_evidence
+
+    @abstractmethod
+    def with_more(self, more: CountTable) -> Integrated:
+        """The posterior with more individuals in the data."""
+
+    @abstractmethod
+    def _scored(self, key: Key) -> Estimate:
+        """E[P(T = 1 | s)]."""
+
+    @abstractmethod
+    def _ends(self, key: Key, tails: Float, new: bool) -> Estimate:
+        """Quantiles of P(T = 1 | s; parameters)."""
+
+    def nodes(self) -> Iterator[Nodes]:
+        """The coarser grid, then the finer one."""
+        for grid in (self.check, self.grid):
+            yield [Block(grid.parameters, grid.mass)]
+
+    @cached_property
+    def _heavy(self) -> tuple[Float, Float]:
+        """The grid's points that matter, and their masses."""
+        mass = self.grid.mass.ravel()
+        matters = mass > 1e-10 * mass.max()
+        parameters = [np.broadcast_to(x, self.grid.mass.shape).ravel()[matters] for x in self.grid.parameters]
+        return np.stack(parameters), mass[matters] / mass[matters].sum()
+
+    def _chance(self, key: Key, new: bool) -> Estimate:
+        return self._predicted(key) if new else self._scored(key)
+
+    def _predicted(self, key: Key) -> Estimate:
+        kept = self._kept(key)
+        if kept < _KEPT:
+            return self._predicted_by_refitting(key)
+        value, other = (self._mean(nodes, key, new=True) for nodes in reversed(list(self.nodes())))
+        error = _SLOW * abs(value - other) + max(self.error * 1e-3, 1e-13 / kept)
+        if error > _SCORE_TOLERANCE:
+            again = self._predicted_by_refitting(key)
+            return again if again.error < error else Estimate(value, error)
+        return Estimate(value, error)
+
+    def _kept(self, key: Key) -> float:
+        """The share of the posterior that still counts once it is reweighted by a new individual's result."""
+        parameters, mass = self._heavy
+        logs = np.logaddexp(*self.model.log_shares(self.model.record(key), *parameters))[0]
+        weight = np.exp(logs - logs.max())
+        return float((mass @ weight) ** 2 / (mass @ weight**2))
+
+    def _predicted_by_refitting(self, key: Key) -> Estimate:
+        """Evidence with the new individual known to be positive, over the evidence without that knowledge."""
+        n, s = key
+        unknown = self.with_more(CountTable([n], [s]))
+        positive = self.with_more(CountTable([n], [s], known=[1]))
+        value = float(np.exp(min(positive.log_evidence - unknown.log_evidence, 0.0)))
+        return Estimate(value, value * (unknown.evidence_error + positive.evidence_error))
+
+    @property
+    def evidence_error(self) -> float:
+        """The numerical error of the log evidence: what the coarser grid has, and rounding."""
+        return abs(self.grid.log_evidence - self.check.log_evidence) + 4e-16 * abs(self.log_evidence)
+
+    def next_positive(self, key: Key, new: bool) -> float:
+        """The probability that one more replicate of such an individual is positive."""
+        if new and self._kept(key) < _KEPT:
+            n, s = key
+            before, after = (self.with_more(CountTable([n + k], [s + k])) for k in (0, 1))
+            return float(np.exp(after.log_evidence - before.log_evidence))
+        nodes = [Block(self.grid.parameters, self.grid.mass)]
+        (_, p, q, *_), shape = self.grid.parameters, self.grid.mass.shape
+        chances, weight = self._weighed(nodes, key, new)
+        p, q = (np.broadcast_to(x, shape).ravel() for x in (p, q))
+        return float(weight @ (chances * (1 - q) + (1 - chances) * p))
+
+    def _quantiles(self, keys: list[Key], tails: Float, new: bool) -> dict[Key, Estimate]:
+        return {key: self._ends(key, tails, new) for key in keys}
+
+
+class ExactPosterior(Integrated):
+    """The posterior of one population: grids, and the density where something needs points of its own."""
+
+    def __init__(self, counts: CountTable, rule: Rule, agreed: Agreed) -> None:
+        super().__init__(counts, *agreed)
+        self.rule, self.density = rule, rule.density
+        self.model, self.region = self.density.model, self.density.prior.region
+        self._marginals = Memory(len(self.model.names))
+
+    def with_more(self, more: CountTable) -> ExactPosterior:
+        """The posterior with more individuals in the data."""
+        density = self.density
+        return integrate(self.counts + more, density.prior, model=self.model, shapes=density.shapes)
+
+    # Densities of one number -----------------------------------------------------------------------
 
     def marginal(self, axis: int) -> Marginal:
-        """From a grid with more nodes on the axis."""
-        if axis not in self._marginals:
-            self._marginals[axis] = self.grid.marginal(axis)
-        return self._marginals[axis]
+        """The density of one parameter, made once."""
+        found: Marginal = self._marginals.get(axis, lambda: self._marginal(axis))
+        return found
 
-    def finer_grids(self) -> Iterator[Grid]:
-        """Grids with half as many nodes again on each axis, and again."""
-        grid = self.grid
-        while 3.4 * grid.mass.size < _LARGEST:
-            grid = grid.resized(1.5)
-            yield grid
+    def _marginal(self, axis: int) -> Marginal:
+        if isinstance(self.grid, Tensor):
+            return tensor_marginal(self.density, self.grid, axis)
+        sd = float(np.sqrt(self.covariance[axis, axis]))
 
-    def other_grids(self, fitted: bool) -> list[Grid]:
-        """Beside a pole of the prior two grids may agree and both be wrong: a third has its nodes there."""
-        return [self.check] if fitted else [self.check, self.stretched]
+        def apart(one: Marginal, other: Marginal) -> float:
+            return float(np.max(np.abs(one.quantile(_TAILS) - other.quantile(_TAILS)))) / sd
+
+        how = _IN_FOUR if len(self.model.names) > 3 else _ON_LINES if self.lines_matter else _FINE
+        how = _CORRELATION if axis > 2 else how
+        found, error = self._settled(how, partial(self._of_parameter, axis=axis), apart)
+        found.error = error
+        return found
+
+    def _settled(
+        self,
+        how: How,
+        make: Callable[[How], Marginal],
+        apart: Callable[[Marginal, Marginal], float],
+    ) -> tuple[Marginal, float]:
+        """A density from closer and closer points until it agrees with the one from points further apart."""
+        before, error = self._first(how, make), np.inf
+        while error > how.tolerance and how.across > _CLOSEST:
+            try:
+                found = make(how)
+            except TooManyPointsError:
+                break
+            how, before, error = how.times(_CLOSER), found, apart(found, before)
+        return before, error
+
+    def _first(self, how: How, make: Callable[[How], Marginal]) -> Marginal:
+        """The density from the closest points that are not too many."""
+        for factor in (_COARSER, 1.5, 2.0, 3.0, 4.0):
+            with suppress(TooManyPointsError):
+                return make(how.times(factor))
+        raise FitError(_too_thin(self.model, self.counts))
+
+    def _of_parameter(self, how: How, axis: int) -> Marginal:
+        end = self.region.end if axis in (1, 2) else 1.0
+        if self.lines_matter:
+            return Crossings(self._bundles(how.across), partial(_logit_of, axis=axis, end=end), end)
+        chart = Box(self.model, self.region, q_first=axis == 2)
+        return self._wave(chart, 1 if axis == 2 else axis, end, None, how)
+
+    def _of_record(self, how: How, key: Key, new: bool) -> Marginal:
+        """The distribution of the log odds of a record."""
+        chart = Box(self.model, self.region, record=key)
+        weight = partial(self._log_mixture, key) if new else None
+        if self.lines_matter:
+            return Crossings(
+                self._bundles(how.across),
+                lambda place: np.asarray(place.u + chart.evidence(place.p, place.q, *place.rest)),
+                None,
+                None if weight is None else lambda place: np.exp(weight(place)),
+            )
+        return self._wave(chart, 0, None, weight, how)
+
+    def _wave(
+        self,
+        chart: Chart,
+        axis: int,
+        end: float | None,
+        weight: Callable[[Place], Float] | None,
+        how: How,
+    ) -> Wave:
+        """The density of one coordinate of a chart, by a lattice that follows the grid's points there."""
+        parameters, mass = self._heavy
+        x = chart.coordinates(*parameters)
+        if weight is not None:
+            mass = mass * np.exp(weight(chart.place(x)))
+        chart, x = chart.fitted(x, mass / mass.sum())
+        scale = Scale(end, chart.stretches[axis])
+        return wave(log_mass(self.density, chart, weight), x, mass, axis, scale, how)
+
+    @property
+    def lines_matter(self) -> bool:
+        """Whether the posterior is a ridge, along which everything varies."""
+        return isinstance(self.rule, Lattices) and not isinstance(self.rule.charts[0], Box)
+
+    def _bundles(self, spacing: float) -> list[Bundle]:
+        assert isinstance(self.rule, Lattices)
+        found: list[Bundle] = self._lines.get(spacing, partial(bundles, self.density, self.rule, spacing))
+        return found
 
     @cached_property
-    def _wide(self) -> BoxGrid:
-        """A grid with more nodes on p and q, from which p given q is interpolated (to about 1e-6)."""
-        sizes = (self.check.sizes[0], int(1.4 * self.grid.sizes[1]), int(1.4 * self.grid.sizes[2]))
-        return BoxGrid(self.grid.density, self.grid.box, sizes)
+    def _lines(self) -> Memory:
+        return Memory(4)
+
+    def _log_mixture(self, key: Key, place: Place) -> Float:
+        """log P(s) of a new individual at places, up to a constant of the size of its largest value."""
+        negative, positive = self.model.log_classes(self.model.record(key), place.p, place.q, *place.rest)
+        u = place.u
+        mixture = np.logaddexp(negative[0] - np.logaddexp(0, u), positive[0] - np.logaddexp(0, -u))
+        return np.asarray(mixture - self._top(key))
+
+    def _top(self, key: Key) -> float:
+        """The largest log P(s) at the grid's points."""
+        logs = np.logaddexp(*self.model.log_shares(self.model.record(key), *self._heavy[0]))
+        return float(logs.max())
+
+    # Records ---------------------------------------------------------------------------------------
+
+    def _scored(self, key: Key) -> Estimate:
+        """E[P(T = 1 | s)] on the grids, or from closer looks where these may miss a jump."""
+        value, other = (self._mean(nodes, key, new=False) for nodes in reversed(list(self.nodes())))
+        error = _SLOW * abs(value - other) + self.error * (1e-3 if len(self.mean) < 4 else 1.0)
+        unseen = isinstance(self.grid, Tensor) and not has_cell(self.counts, key)
+        if unseen or (error > _SCORE_TOLERANCE and len(self.mean) < 4):
+            better = self._closer(key, value)
+            if unseen or better.error < error:
+                value, error = better
+        return Estimate(min(max(value, 0.0), 1.0), max(error, 1e-12))
+
+    def _closer(self, key: Key, roughly: float) -> Estimate:
+        """A score from lines of θ, or from the distribution of its log odds, whichever is better."""
+        tried = []
+        if isinstance(self.grid, Tensor):
+            tried.append(self._on_threads(lambda one: one.chance(key), _SCORE_TOLERANCE / 100))
+        if not self.small and (not tried or tried[0].error > _SCORE_TOLERANCE):
+            tried.append(self._expected(key, roughly))
+        return min(tried, key=lambda one: float(one.error))
+
+    @property
+    def small(self) -> bool:
+        """Whether the posterior was integrated over the whole domain, and no error rate has a pole at 0."""
+        _, (p, _), (q, _) = self.density.prior
+        return isinstance(self.grid, Tensor) and self.grid.ends == WHOLE and min(p, q) >= 1
+
+    def _on_threads(self, function: Callable[[Threads], Any], tol: float) -> Estimate:
+        """What follows from lines of θ, more and more of them until it settles."""
+        assert isinstance(self.grid, Tensor)
+        value, error = None, np.inf
+        for size in _THREADS:
+            one = self._threads.get(size, partial(Threads, self.density, size, self.grid))
+            value, before = function(one), value
+            if before is not None:
+                error = float(np.max(np.abs(value - before)))
+                if error < tol:
+                    break
+        return Estimate(value, max(_SLOW / 2 * error, 1e-10))
+
+    def _ends_on_threads(self, key: Key, tails: Float, new: bool) -> Estimate:
+        """Quantiles of a chance from lines of θ."""
+        near: Float | None = None
+
+        def quantiles(one: Threads) -> Float:
+            nonlocal near
+            near = one.quantiles(key, tails, new, near)
+            return np.asarray(expit(near))
+
+        value, error = self._on_threads(quantiles, _ROUGH.tolerance)
+        return Estimate(value, np.full(tails.size, error))
 
     @cached_property
-    def stretched(self) -> Grid:
-        """A grid whose nodes crowd at the poles of the prior; where something jumps there, it differs."""
-        density, box = self.grid.density, self.grid.box
-        (theta, at_theta), (p, at_p), (q, at_q) = (
-            _stretched_rule(density, i, box[i], int(1.3 * self.grid.sizes[i])) for i in AXES
-        )
-        nodes = (theta[:, None, None], p[None, :, None], q[None, None, :])
-        log_mass = density.log_ratio(*nodes) + at_theta[:, None, None] + at_p[:, None] + at_q
-        return Grid(density, nodes, log_mass)
+    def _threads(self) -> Memory:
+        return Memory(len(_THREADS))
 
-    def theta_lines(self, detail: float = 1.0, least: int = 0) -> list[ThetaLines]:
-        """Lines at those pairs of nodes (p, q) that matter."""
-        if (detail, least) not in self._lines:
-            theta, *rest = self.grid.sizes
-            p, q = (int(np.ceil(detail * max(size, least))) for size in rest)
-            self._lines[detail, least] = _lines_on(self.grid, (int(1.5 * theta), p, q))
-        return self._lines[detail, least]
+    def _expected(self, key: Key, roughly: float) -> Estimate:
+        """The mean of the distribution of log odds."""
+        if self.lines_matter:
+            return Estimate(roughly, np.inf)
+
+        def apart(one: Any, other: Any) -> float:
+            return abs(expected_chance(one) - expected_chance(other))
+
+        found, error = self._settled(_FINE, lambda how: self._of_record(how, key, new=False), apart)
+        assert isinstance(found, Wave)
+        return Estimate(expected_chance(found), error + self.error * 1e-3)
+
+    def _ends(self, key: Key, tails: Float, new: bool) -> Estimate:
+        """Quantiles of P(T = 1 | s; parameters): of its log odds, whose distribution a lattice follows."""
+        if new and self._kept(key) < _KEPT:
+            n, s = key
+            return self.with_more(CountTable([n], [s]))._ends(key, tails, False)
+        if self.small:
+            return self._ends_on_threads(key, tails, new)
+
+        def apart(one: Marginal, other: Marginal) -> float:
+            return float(np.max(np.abs(expit(one.quantile(tails)) - expit(other.quantile(tails)))))
+
+        how = _CHANCES_IN_FOUR if len(self.model.names) > 3 else _ON_LINES if self.lines_matter else _ROUGH
+        found, error = self._settled(how, lambda how: self._of_record(how, key, new), apart)
+        return Estimate(expit(found.quantile(tails)), np.full(tails.size, max(error, 1e-9)))
+
+    # Draws -----------------------------------------------------------------------------------------
 
     def draws(self, size: int, rng: np.random.Generator) -> Float:
-        """By inverse distribution functions: q, p given q (interpolated), θ given both (evaluated)."""
-        u = rng.random((3, size))
-        density, box, wide = self.grid.density, self.grid.box, self._wide
-        q = self.marginal(2).quantile(u[2])
-        across = Series(box[2], wide.mass.sum(axis=0))  # one series in q for each node of p
-        polynomials = jacobi_polynomials(wide.sizes[2], box[2].a, box[2].b, box[2].unit(q))
-        p = draw_rows(box[1], np.maximum(polynomials.T @ across.coefficients.T, 0), u[1])
-        log_mass = box[0].log_weights(int(1.4 * self.grid.sizes[0]))
-        theta = box[0].nodes(log_mass.size)[None]
-        log_mass = log_mass + density.log_prior_rest(0, theta, box[0])
-        log_mass = log_mass + density.log_ratio(theta, p[:, None], q[:, None])
-        return np.stack([draw_rows(box[0], _normalised(log_mass), u[0]), p, q])
+        """Independent draws, shape (parameters, size)."""
+        charts, frames = self._charts
+        return draw(
+            [
+                (log_mass(self.density, chart), chart, frame)
+                for chart, frame in zip(charts, frames, strict=True)
+            ],
+            size,
+            rng,
+        )
+
+    @cached_property
+    def _charts(self) -> tuple[list[Chart], list[Frame]]:
+        """Charts and frames of lattices that cover the posterior."""
+        if isinstance(self.rule, Lattices):
+            return self.rule.charts, self.rule.frames
+        chart = Box(self.model, self.region)
+        parameters, mass = self._heavy
+        fitted, x = chart.fitted(chart.coordinates(*parameters), mass)
+        return [fitted], [frame_of(x, mass)]
+
+
+def _logit_of(place: Place, axis: int, end: float) -> Float:
+    """The logit of one parameter at places, as a share of its end."""
+    if axis == 0:
+        return place.u
+    log_x, log_rest = place.log_p if axis == 1 else place.log_q
+    if end < 1:
+        log_x = log_x - np.log(end)
+        log_rest = np.log(np.maximum(-np.expm1(log_x), 1e-300))
+    return np.asarray(log_x - log_rest)
 
 
 def has_cell(counts: CountTable, key: Key) -> bool:
-    """Whether someone of unknown status has this record."""
-    return bool(np.any((counts.n == key[0]) & (counts.s == key[1]) & (counts.known == UNKNOWN)))
-
-
-def _lines_on(grid: BoxGrid, sizes: tuple[int, ...]) -> list[ThetaLines]:
-    """Lines along θ at those pairs of nodes (p, q) that matter; none if they are too many."""
-    density, inside = grid.density, grid.box[0]
-    (p, at_p), (q, at_q) = (_stretched_rule(density, axis, grid.box[axis], sizes[axis]) for axis in (1, 2))
-    level = _seen_from(grid, p, q) + at_p[:, None] + at_q
-    i, j = np.nonzero(level > level.max() - _LINES_CUT)
-    if i.size * sizes[0] > _MOST_ON_LINES:
-        return []
-    theta = inside.nodes(sizes[0])
-    log_mass = np.empty((i.size, sizes[0]))
-    size = max(1, _BLOCK // sizes[0])
-    for some in (slice(start, start + size) for start in range(0, i.size, size)):
-        log_mass[some] = density.log_ratio(theta[None], p[i[some], None], q[j[some], None])
-    log_mass += inside.log_weights(sizes[0]) + density.log_prior_rest(0, theta, inside)
-    log_mass += (at_p[i] + at_q[j])[:, None]
-    masses = np.exp(log_mass - log_mass.max())
-    masses /= masses.sum()
-    return [lines_that_matter(inside, np.broadcast_to(theta, masses.shape), masses, p[i], q[j])]
-
-
-def _seen_from(grid: BoxGrid, p: Float, q: Float) -> Float:
-    """The logarithm of the likelihood with θ integrated out, at other p and q, to see what matters.
-
-    It is interpolated between the nodes of the grid: logarithms are nearly straight from one to the next.
-    """
-    with np.errstate(divide="ignore"):
-        level = np.log(grid.mass.sum(axis=0))
-    for axis in (1, 2):
-        inside, x = grid.box[axis], grid.nodes[axis]
-        weights = inside.log_weights(grid.sizes[axis]) + grid.density.log_prior_rest(axis, x.ravel(), inside)
-        level -= weights.reshape(x.shape[1:])
-    level = np.maximum(level, level.max() - 300)
-    level = np.stack([np.interp(p, grid.nodes[1].ravel(), column) for column in level.T], axis=1)
-    return np.stack([np.interp(q, grid.nodes[2].ravel(), row) for row in level])
-
-
-def _stretched_rule(density: Density, axis: int, inside: Interval, size: int) -> tuple[Float, Float]:
-    """Nodes and log weights of a rate, as powers of other nodes where it reaches 0.
-
-    There, and all the more at a pole of the prior, the mass spreads over many scales, and so do the values at
-    which a score jumps. If only the end 0 matters, x = u^m; with a pole at 1, x / (1 − x) = (u / (1 − u))^m.
-    """
-    a, b = inside.a, inside.b
-    power = max(int(np.ceil(1 / (min(a, b) + 1))), 2 if inside.lower == 0 else 1)
-    scale = np.log(power) + (a + b + 1) * np.log(inside.length)
-    if b >= 0:
-        rule = jacobi_rule(size, power * (a + 1) - 1, b)
-        unit, weights = rule.nodes**power, np.log(rule.weights) + scale
-    else:
-        rule = jacobi_rule(size, power * (a + 1) - 1, power * (b + 1) - 1)
-        low, high = rule.nodes**power, (1 - rule.nodes) ** power
-        unit, weights = low / (low + high), np.log(rule.weights) + scale - (a + b + 2) * np.log(low + high)
-    x = inside.lower + inside.length * unit
-    return x, weights + density.log_prior_rest(axis, x, inside)
-
-
-class NestedPosterior(OnePopulation):
-    """On rules one inside the other."""
-
-    rule = "nested"
-    grid: NestedGrid
-    check: NestedGrid
-
-    def __init__(self, counts: CountTable, density: Density, tol: float) -> None:
-        self.support, self._tol = Support(density), tol
-        super().__init__(counts, *integrate_nested(self.support, 2, tol))
-        self._marginals = {2: self.grid.marginal()}
-        self._lines: dict[float, list[ThetaLines]] = {}
-
-    def marginal(self, axis: int) -> Marginal:
-        """From the nest that has the axis outside."""
-        if axis not in self._marginals:
-            grid, check = integrate_nested(self.support, axis, self._tol)
-            self._marginals[axis] = grid.marginal()
-            self._marginals[axis].error = grid.distance(check)
-        return self._marginals[axis]
-
-    def theta_lines(self, detail: float = 1.0, _least: int = 0) -> list[ThetaLines]:
-        """The innermost lines of the nest, or of one with more nodes outside them."""
-        if detail not in self._lines:
-            self._lines[detail] = _innermost(self.grid) if detail == 1 else self._finer_lines(detail)
-        return self._lines[detail]
-
-    def _finer_lines(self, detail: float) -> list[ThetaLines]:
-        """The lines of a nest with more nodes on p and q; none where they would be too many."""
-        if self.grid.mass.size * detail**2 > _MOST_IN_NEST:
-            return []
-        outer, second, third = self.grid.sizes
-        sizes = (int(detail * outer), int(detail * second), third)
-        return _innermost(NestedGrid(self.support, 2, self.grid.panels, sizes))
-
-    def draws(self, size: int, rng: np.random.Generator) -> Float:
-        """By inverse distribution functions: q, p given q, θ given both, each on its own support."""
-        u = rng.random((4, size))
-        q = self.marginal(2).quantile(u[2])
-        chunks = [slice(start, start + 1000) for start in range(0, size, 1000)]
-        p = np.concatenate(
-            [np.zeros(0), *(self._second(q[chunk], u[1, chunk], u[3, chunk]) for chunk in chunks)]
-        )
-        return np.stack([self._third(p, q, u[0]), p, q])
-
-    def _second(self, q: Float, u: Float, choice: Float) -> Float:
-        """A draw of p given each q: a piece by its mass, then a value in it."""
-        parts = slices(self.support, 2, q, self.grid.sizes)
-        masses = np.exp(logsumexp(parts.log_mass, axis=2) - parts.totals(q.size)[parts.owner, None])
-        order = np.argsort(parts.owner, kind="stable")
-        ladder = np.cumsum(masses.sum(axis=1)[order])  # one rung of length 1 for each q
-        chosen = order[np.minimum(np.searchsorted(ladder, np.arange(q.size) + choice), order.size - 1)]
-        lines = Lines(1, parts.lower[chosen], parts.upper[chosen])
-        return draw_on(lines, self.grid.density, masses[chosen], u)
-
-    def _third(self, p: Float, q: Float, u: Float) -> Float:
-        """A draw of θ given each p and q."""
-        density = self.grid.density
-        lines = self.support.third(np.stack([np.full(p.size, 0.5), p, q]), 0)
-        theta, log_mass = lines.rule(density, self.grid.sizes[2])
-        log_mass += density.log_ratio(theta, p[:, None], q[:, None])
-        return draw_on(lines, density, _normalised(log_mass), u)
-
-
-def _innermost(grid: NestedGrid) -> list[ThetaLines]:
-    """The lines of θ of a nest, sorted by their ends."""
-    theta, p, q = (np.broadcast_to(x, grid.mass.shape) for x in grid.nodes)
-    rows = [x.reshape(-1, x.shape[-1]) for x in (theta, grid.mass, p, q)]
-    lines = Lines(0, *(ends.ravel() for ends in grid.inner_ends))
-    result = []
-    for same, interval in lines.alike(grid.density):
-        values = (rows[0][same], rows[1][same], rows[2][same, 0], rows[3][same, 0])
-        result.append(lines_that_matter(interval, *values))
-    return sorts_that_matter(result)
-
-
-def draw_on(lines: Lines, density: Density, masses: Float, u: Float) -> Float:
-    """One value on each line, by the inverse distribution function of its masses at u."""
-    result = np.empty(u.size)
-    for same, like in lines.kinds(density):
-        interval = Interval(lines.lower[same], lines.upper[same], like.a, like.b)
-        result[same] = draw_rows(interval, masses[same], u[same])
-    return result
-
-
-def draw_rows(interval: Interval, masses: Float, u: Float) -> Float:
-    """One value from each row's density, by its inverse distribution function at u."""
-    masses = masses / masses.sum(axis=-1, keepdims=True)
-    return np.asarray(Series(interval, masses).quantile(u))
-
-
-def _normalised(log_mass: Float) -> Float:
-    """Masses whose rows have the maximum 1."""
-    return np.asarray(np.exp(log_mass - log_mass.max(axis=-1, keepdims=True)))
+    """Whether someone of unknown status has these results."""
+    n, s = key
+    return bool(np.any((counts.n == n) & (counts.s == s) & (counts.known == UNKNOWN)))

@@ -9,25 +9,33 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Iterator, Sequence
-from functools import cached_property
-from typing import NamedTuple
+from dataclasses import replace
+from functools import cached_property, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln
+from scipy.special import betaln, expit, logit
 
-from binreps.counts import CountTable
-from binreps.fits.exact.chances import TOLERANCE, ExactPosterior
-from binreps.fits.exact.conditional import Conditional, Inner, Population
-from binreps.fits.exact.density import Density, informative
+from binreps.counts import UNKNOWN, CountTable
+from binreps.fits.exact.chart import errors_at
+from binreps.fits.exact.conditional import (
+    Conditional,
+    Inner,
+    Lines,
+    Population,
+    draw_rows,
+    snapped,
+)
+from binreps.fits.exact.density import informative
 from binreps.fits.exact.gauss import Interval, Series, jacobi_polynomials, series_tail
-from binreps.fits.exact.grid import Grid, Marginal
-from binreps.fits.exact.lines import ThetaLines, lines_that_matter, sorts_that_matter
-from binreps.fits.exact.posterior import draw_on, draw_rows, has_cell
-from binreps.fits.exact.support import Lines
-from binreps.fits.exact.tensor import snapped
-from binreps.fits.posterior import Key
-from binreps.model import Float, Prior
+from binreps.fits.exact.grid import Grid
+from binreps.fits.exact.marginal import Marginal, Panels, find_root
+from binreps.fits.exact.posterior import LEAST_ERROR, ExactPosterior, Integrated, integrate
+from binreps.fits.exact.rules import TOLERANCE
+from binreps.fits.exact.tensor import log_likelihoods, rate_interval, rate_weights, unit_axes
+from binreps.fits.posterior import Estimate, Key
+from binreps.model import ALIKE, Float, Prior
 
 Square = tuple[Interval, Interval]
 
@@ -44,25 +52,29 @@ _THETA, _PANEL = 24, 64  # nodes of an inner line at first, and of a panel of a 
 _SETTLED = 1e-10  # log ∫ over θ may change by so much with more nodes
 _AGREED = 1e-8  # two marginals that differ by less mass are the same
 _TAIL = 1e-9  # a series has died out when its last terms are this small
+_INTERVAL_TOLERANCE = 1e-6  # of a quantile of a chance
+_SLOW = 3.0  # grids of similar size may both be off by more than they differ
 _HALVINGS = 7  # of a marginal of θ
 
 
 class Points:
-    """Nodes of a product of two rules as a list, and the weight of each: with the prior, and without."""
+    """Nodes of a product of two rules over the region's square, and weights with the prior and without."""
 
-    def __init__(self, plain: Density, box: Square, sizes: tuple[int, int]) -> None:
-        self.box, self.sizes = box, sizes
+    def __init__(self, prior: Prior, box: Square, sizes: tuple[int, int]) -> None:
+        self.box, self.sizes, self.region = box, sizes, prior.region
         self.nodes = tuple(box[i].nodes(sizes[i]) for i in (0, 1))
-        weights = [
-            box[i].log_weights(sizes[i]) + plain.log_prior_rest(i + 1, self.nodes[i], box[i]) for i in (0, 1)
-        ]
-        self.log_weight = np.add.outer(*weights).ravel()
+        a, b = (x.ravel() for x in np.meshgrid(*self.nodes, indexing="ij"))
         self.log_step = np.add.outer(*(log_steps(box[i], sizes[i]) for i in (0, 1))).ravel()
+        (a_p, b_p), (a_q, b_q) = prior.false_positive, prior.false_negative
+        errors = errors_at(*self.region.errors(a, b))
+        of_p = (a_p - 1) * errors.log_p[0] + (b_p - 1) * errors.log_p[1]
+        of_q = (a_q - 1) * errors.log_q[0] + (b_q - 1) * errors.log_q[1]
+        self.log_weight = self.log_step + of_p + of_q + self.region.log_area(a, b)
         self._keep(np.arange(self.log_weight.size))
 
     def _keep(self, index: NDArray[np.int64]) -> None:
         self.index = np.divmod(index, self.sizes[1])
-        self.p, self.q = self.nodes[0][self.index[0]], self.nodes[1][self.index[1]]
+        self.p, self.q = self.region.errors(self.nodes[0][self.index[0]], self.nodes[1][self.index[1]])
         self.log_weight, self.log_step = self.log_weight[index], self.log_step[index]
 
     def near(self, seen: Seen) -> Points:
@@ -102,7 +114,7 @@ class SharedGrid:
 
     def __init__(self, shared: Shared, sizes: tuple[int, int], theta: int) -> None:
         self.shared, self.sizes, self.theta = shared, sizes, theta
-        self.points = Points(shared.plain, shared.box, sizes).near(shared.seen)
+        self.points = Points(shared.prior, shared.box, sizes).near(shared.seen)
         self.inner = [self._integrated(one) for one in shared.populations]
         self.log_mass = self.points.log_weight + np.sum([inner.log_mass for inner in self.inner], axis=0)
         top = float(self.log_mass.max())
@@ -121,7 +133,7 @@ class SharedGrid:
         p, q = self.shared.centre
         rates = [p + self.mass @ (self.points.p - p), q + self.mass @ (self.points.q - q)]
         for inner, one in zip(self.inner, self.shared.populations, strict=True):
-            theta = one.density.centre[0]
+            theta = float(expit(one.density.centre.u[0]))
             rates.append(theta + self.mass @ (inner.mean - theta))
         return np.array(rates)
 
@@ -145,42 +157,59 @@ class SharedGrid:
     def of(self, which: int) -> Grid:
         """The nodes (θ, p, q) of one population, the others' evidence a weight."""
         theta, log_mass = self._rows(which, self.theta)
-        density = copy.copy(self.shared.populations[which].density)
-        density.log_likelihood, density.log_constant = self.shared.log_unit, 0.0  # of all populations
-        return Grid(density, (theta, self.points.p[:, None], self.points.q[:, None]), log_mass)
+        return Grid((theta, self.points.p[:, None], self.points.q[:, None]), log_mass, self.shared.log_unit)
 
     def _rows(self, which: int, size: int, lines: Lines | None = None) -> tuple[Float, Float]:
         """One population's lines: nodes of θ, and log masses."""
         one, inner, points = self.shared.populations[which], self.inner[which], self.points
-        lines = lines or Lines(0, inner.lower, inner.upper)
+        lines = lines or Lines(inner.lower, inner.upper)
         blocks = [
-            one.masses(Lines(0, lines.lower[b], lines.upper[b]), points.p[b], points.q[b], size)
+            one.masses(Lines(lines.lower[b], lines.upper[b]), points.p[b], points.q[b], size)
             for b in points.blocks()
         ]
         theta, log_mass = (np.concatenate(column) for column in zip(*blocks, strict=True))
         return theta, log_mass + (self.log_mass - inner.log_mass)[:, None]
 
-    def theta_lines(self, which: int) -> list[ThetaLines]:
-        """One population's lines with twice the nodes, sorted by their ends."""
-        inner, p, q = self.inner[which], self.points.p, self.points.q
-        lines = Lines(0, inner.lower, inner.upper).with_few_ends()
+    def score_quantile(self, which: int, key: Key, tails: Float, log_weight: Any) -> Float:
+        """Quantiles of the log odds of a record, reweighted by e^log_weight(θ, p, q) if it is given.
+
+        Given p and q they grow with θ: their distribution function is a sum over lines of θ.
+        """
+        points, inner = self.points, self.inner[which]
+        lines = Lines(inner.lower, inner.upper)
         theta, log_mass = self._rows(which, 2 * self.theta, lines)
-        masses = np.exp(log_mass - self.log_mass.max())
-        return sorts_that_matter(
-            [
-                lines_that_matter(interval, theta[same], masses[same], p[same], q[same])
-                for same, interval in lines.alike(self.shared.plain)
-            ]
-        )
+        if log_weight is not None:
+            log_mass = log_mass + log_weight(theta, points.p[:, None], points.q[:, None])
+        mass = np.exp(log_mass - log_mass.max())
+        negative, positive = ALIKE.log_classes(ALIKE.record(key), points.p, points.q)
+        evidence = positive[0] - negative[0]
+        parts = [(Series(kind, mass[same]), evidence[same]) for same, kind in lines.kinds(self.shared.prior)]
+        total = float(mass.sum())
+        odds = logit(theta) + evidence[:, None]
+        order = np.argsort(odds, axis=None)
+        reached, sorted_odds = np.cumsum(mass.ravel()[order]) / total, odds.ravel()[order]
+
+        def excess(z: float, tail: float) -> float:
+            below = sum(float(np.sum(part.cumulative(expit(z - add)))) for part, add in parts)
+            return below / total - tail
+
+        found = []
+        for tail in tails.tolist():
+            guess, step = float(np.interp(tail, reached, sorted_odds)), 0.05
+            while excess(guess - step, tail) > 0 or excess(guess + step, tail) < 0:
+                step *= 4
+            found.append(find_root(partial(excess, tail=tail), guess - step, guess + step))
+        return np.array(found)
 
     def theta_masses(self, which: int, inside: Interval) -> Float:
         """The marginal of one population's θ on an interval, as masses at the nodes of its rule."""
         density, log_mass = self.shared.populations[which].density, self.inner[which].log_mass
         theta = inside.nodes(_PANEL)[None]
-        weights = inside.log_weights(theta.size) + density.log_prior_rest(0, theta, inside)
+        weights = inside.log_weights(theta.size) + rate_weights(self.shared.prior.prevalence, theta, inside)
         result = np.zeros(theta.size)
         for some in (self._heavy[b] for b in _blocks(self._heavy.size)):
-            ratio = density.log_ratio(theta, self.points.p[some, None], self.points.q[some, None])
+            errors = errors_at(self.points.p[some, None], self.points.q[some, None])
+            ratio = log_likelihoods(density, theta, errors)
             result += self.mass[some] @ np.exp(ratio + weights - log_mass[some, None])
         return result
 
@@ -195,7 +224,6 @@ class Shared:
 
     def __init__(self, tables: Sequence[CountTable], prior: Prior, tol: float = TOLERANCE) -> None:
         self.prior, self.tables = prior, [informative(table) for table in tables]
-        self.plain = Density(CountTable([], []), prior, np.array([0.5, 0.25, 0.25]))
         self.cells = sum(len(table) + 2 for table in self.tables)
         self.seen = self._find_box()
         self.box, highest = self.seen.points.box, np.argmax(self.seen.field + self.seen.points.log_weight)
@@ -203,10 +231,11 @@ class Shared:
         self.populations = [Population(table, prior, *self.centre) for table in self.tables]
         of_theta = -(len(tables) - 1) * float(betaln(*prior.prevalence))
         likelihood = sum(one.density.log_likelihood for one in self.populations)
-        self.log_unit = likelihood + self.plain.log_constant + of_theta
+        self.log_unit = likelihood + prior.log_constant + of_theta
         self._grids: dict[tuple[int, int, int], SharedGrid] = {}
         self.grid, self.check = self._integrate(tol)
-        self.error = self.grid.distance(self.check)
+        self.error = max(self.grid.distance(self.check) * _SLOW, LEAST_ERROR)
+        self.mean, self.sd, self.log_evidence = self.grid.mean, self.grid.sd, self.grid.log_evidence
 
     def laplace(self, points: Points) -> Float:
         """log ∫ over every θ at the points, by Laplace's method."""
@@ -223,16 +252,15 @@ class Shared:
         From the whole domain inwards: temper the density until the nodes resolve it, cut off where it is
         negligible, repeat. A ridge cannot be cut: it gets more nodes.
         """
-        box, sizes = (self.plain.interval(1, 0.0, 0.5), self.plain.interval(2, 0.0, 0.5)), (_LOOKS, _LOOKS)
+        box, sizes = self._square((0.0, 1.0), (0.0, 1.0)), (_LOOKS, _LOOKS)
         for _ in range(100):
-            points = Points(self.plain, box, sizes)
+            points = Points(self.prior, box, sizes)
             field = self.laplace(points)
             power, mass = _tempered(points, field)
             occupied = (_occupied(mass, 0), _occupied(mass, 1))
             # What has fallen by e^−8 while tempered will have fallen by far more at its full power.
             cut = min(_CUT, 8 + _CUT * power)
-            ends = [trimmed(box[i], mass.sum(axis=1 - i), 0.5, cut) for i in (0, 1)]
-            smaller = (self.plain.interval(1, *ends[0]), self.plain.interval(2, *ends[1]))
+            smaller = self._square(*(trimmed(box[i], mass.sum(axis=1 - i), cut) for i in (0, 1)))
             if smaller == box:
                 larger = [
                     int(np.ceil(1.5 * size)) if o < 2.5 else size
@@ -243,6 +271,11 @@ class Shared:
                 sizes = (larger[0], larger[1])
             box = smaller
         return Seen(points, field, power, occupied)
+
+    def _square(self, a: tuple[float, float], b: tuple[float, float]) -> Square:
+        """A part of the region's square, with the prior's powers at the ends that it reaches."""
+        _, first, second = unit_axes(self.prior, ((0.0, 1.0), a, b))
+        return first, second
 
     def _integrate(self, tol: float) -> tuple[SharedGrid, SharedGrid]:
         """Grids of growing size until two agree or the work allowed is done: the last two, finer first."""
@@ -296,13 +329,36 @@ class Shared:
 
     @cached_property
     def false_negative(self) -> Marginal:
-        """The density of q, likewise."""
-        return self._marginal(1)
+        """The density of q, likewise; where the square has it second, that of the mirror image's p."""
+        return self._mirrored.false_positive if self.prior.better_than_chance else self._marginal(1)
+
+    @cached_property
+    def _mirrored(self) -> Shared:
+        """The same posterior with positive and negative exchanged."""
+        tables = [
+            CountTable(
+                t.n,
+                t.n - t.s,
+                t.weight,
+                np.array([None if k == UNKNOWN else 1 - k for k in t.known.tolist()], dtype=object),
+            )
+            for t in self.tables
+        ]
+        prior = self.prior
+        mirrored = replace(
+            prior,
+            prevalence=prior.prevalence[::-1],
+            false_positive=prior.false_negative,
+            false_negative=prior.false_positive,
+        )
+        return Shared(tables, mirrored)
 
     def _marginal(self, axis: int) -> Marginal:
         sizes = [size * (2 if i == axis else 1) for i, size in enumerate(self.check.sizes)]
         fine = SharedGrid(self, (sizes[0], sizes[1]), self.check.theta)
-        return Marginal([(self.box[axis], fine.points.line(axis, fine.mass))])
+        inside, end, masses = self.box[axis], self.prior.region.end, fine.points.line(axis, fine.mass)
+        scaled = Interval(end * inside.lower, end * inside.upper, inside.a, inside.b)
+        return Panels([(scaled, masses)], float(series_tail(scaled, masses[None])[0]))
 
     def with_more(self, which: int, more: CountTable) -> Shared:
         """The posterior with more individuals in one population."""
@@ -315,15 +371,15 @@ class Shared:
         return SharedGrid(self, (2 * self.check.sizes[0], 2 * self.check.sizes[1]), self.check.theta)
 
     def draw_errors(self, size: int, rng: np.random.Generator) -> tuple[Float, Float]:
-        """Independent draws of p and q: q from its marginal, p given q from an interpolated density."""
-        u, wide, (inside_p, inside_q) = rng.random((2, size)), self._wide, self.box
-        q = np.asarray(self.false_negative.quantile(u[1]))
-        across = Series(inside_q, wide.points.matrix(wide.mass))  # one series in q for each node of p
-        p = np.empty(size)
-        for b in _blocks(size):
-            polynomials = jacobi_polynomials(wide.sizes[1], inside_q.a, inside_q.b, inside_q.unit(q[b]))
-            p[b] = draw_rows(inside_p, np.maximum(polynomials.T @ across.coefficients.T, 0), u[0, b])
-        return p, q
+        """Independent draws of p and q: the square's b, then a given b from an interpolated density."""
+        u, wide, (inside_a, inside_b) = rng.random((2, size)), self._wide, self.box
+        b = Panels([(inside_b, wide.points.line(1, wide.mass))]).quantile(u[1])
+        across = Series(inside_b, wide.points.matrix(wide.mass))  # one series in b for each node of a
+        a = np.empty(size)
+        for some in _blocks(size):
+            polynomials = jacobi_polynomials(wide.sizes[1], inside_b.a, inside_b.b, inside_b.unit(b[some]))
+            a[some] = draw_rows(inside_a, np.maximum(polynomials.T @ across.coefficients.T, 0), u[0, some])
+        return self.prior.region.errors(a, b)
 
     def draw_prevalence(self, which: int, p: Float, q: Float, rng: np.random.Generator) -> Float:
         """A draw of one population's θ given each p and q."""
@@ -332,8 +388,17 @@ class Shared:
             lines = one.lines(p[b], q[b])
             log_mass = one.masses(lines, p[b], q[b], 2 * self.grid.theta)[1]
             masses = np.exp(log_mass - log_mass.max(axis=1, keepdims=True))
-            theta[b] = draw_on(lines, self.plain, masses, u[b])
+            theta[b] = lines.draw(self.prior, masses, u[b])
         return theta
+
+    def of(self, which: int) -> SharedPosterior:
+        """The posterior of one population."""
+        return SharedPosterior(self, which)
+
+    def joint_draws(self, size: int, rng: np.random.Generator) -> list[Float]:
+        """Draws of the parameters of each population, with error rates that all share."""
+        p, q = self.draw_errors(size, rng)
+        return [np.stack([self.draw_prevalence(i, p, q, rng), p, q]) for i in range(len(self.tables))]
 
 
 def _blocks(size: int) -> Iterator[slice]:
@@ -348,7 +413,7 @@ def log_steps(inside: Interval, size: int) -> Float:
     return np.asarray(inside.log_weights(size) - envelope)
 
 
-def trimmed(inside: Interval, masses: Float, end: float, cut: float = _CUT) -> tuple[float, float]:
+def trimmed(inside: Interval, masses: Float, cut: float = _CUT) -> tuple[float, float]:
     """The ends of an interval, moved to where the density of the logit has fallen by e^−cut."""
     size = masses.size
     x = inside.nodes(size)
@@ -366,7 +431,7 @@ def trimmed(inside: Interval, masses: Float, end: float, cut: float = _CUT) -> t
         upper += step
     elif last < size - 3:
         upper = float(x[last + 2])
-    low, high = snapped(np.array([lower]), np.array([upper]), np.array([end]))
+    low, high = snapped(np.array([lower]), np.array([upper]))
     if 0.85 * inside.length < high[0] - low[0] <= inside.length:  # not worth another look
         return float(inside.lower), float(inside.upper)
     return float(low[0]), float(high[0])
@@ -406,42 +471,16 @@ def _tempered(points: Points, field: Float) -> tuple[float, Float]:
     return float(np.exp(low)), masses(float(np.exp(low)))
 
 
-class SharedPosterior(ExactPosterior):
+class SharedPosterior(Integrated):
     """One population's posterior, the others a weight on (p, q)."""
 
-    rule = "shared"
-
     def __init__(self, shared: Shared, which: int) -> None:
-        super().__init__(shared.error)
         self.shared, self.which = shared, which
-        self._lines: dict[float, list[ThetaLines]] = {}
+        super().__init__(shared.tables[which], shared.check.of(which), shared.grid.of(which), shared.error)
 
     def with_more(self, more: CountTable) -> SharedPosterior:
         """Integrated again, with more individuals in this population."""
         return SharedPosterior(self.shared.with_more(self.which, more), self.which)
-
-    def is_fitted(self, key: Key) -> bool:
-        """Whether this population's table has the cell."""
-        return has_cell(self.shared.tables[self.which], key)
-
-    def other_grids(self, fitted: bool) -> list[Grid]:
-        """None for a cell that is not in the data: two grids may agree there and both be wrong."""
-        return [self.check] if fitted else []
-
-    @property
-    def evidence_error(self) -> float:
-        """The difference of two grids."""
-        return abs(self.shared.grid.log_evidence - self.shared.check.log_evidence)
-
-    @cached_property
-    def grid(self) -> Grid:  # type: ignore[override]
-        """The finer of the two grids that agree."""
-        return self.shared.grid.of(self.which)
-
-    @cached_property
-    def check(self) -> Grid:  # type: ignore[override]
-        """The coarser."""
-        return self.shared.check.of(self.which)
 
     def marginal(self, axis: int) -> Marginal:
         """The density of one rate."""
@@ -460,9 +499,8 @@ class SharedPosterior(ExactPosterior):
             if finer is None:
                 break
             before, grid = grid, finer
-        marginal = Marginal(list(zip(panels, masses, strict=True)))
-        marginal.error = max(change, float(self._tails(panels, masses).max()))
-        return marginal
+        error = max(change, float(self._tails(panels, masses).max()))
+        return Panels(list(zip(panels, masses, strict=True)), error)
 
     def _masses(self, grid: SharedGrid, panels: list[Interval]) -> Float:
         return np.stack([grid.theta_masses(self.which, panel) for panel in panels])
@@ -478,7 +516,7 @@ class SharedPosterior(ExactPosterior):
         done: list[tuple[Interval, Float]] = []
         for generation in range(_HALVINGS + 1):
             masses = self._masses(grid, pending)
-            rough = self._tails(pending, masses) > max(_TAIL, 0.1 * self._distance)
+            rough = self._tails(pending, masses) > max(_TAIL, 0.1 * self.error)
             rough &= generation < _HALVINGS
             done += [(pending[i], masses[i]) for i in np.flatnonzero(~rough)]
             pending = [half for i in np.flatnonzero(rough) for half in self._halves(pending[i])]
@@ -490,11 +528,11 @@ class SharedPosterior(ExactPosterior):
     def _whole(self, grid: SharedGrid) -> Interval:
         """An interval that holds the marginal of θ."""
         mean, sd = grid.mean[2 + self.which], grid.sd[2 + self.which]
-        low, high = snapped(np.maximum([mean - 9 * sd], 0.0), np.array([mean + 9 * sd]), np.ones(1))
+        low, high = snapped(np.maximum([mean - 9 * sd], 0.0), np.array([mean + 9 * sd]))
         ends = float(low[0]), float(high[0])
         for _ in range(40):
-            whole = self.shared.plain.interval(0, *ends)
-            following = trimmed(whole, self.shared.check.theta_masses(self.which, whole), 1.0)
+            whole = rate_interval(self.shared.prior.prevalence, *ends)
+            following = trimmed(whole, self.shared.check.theta_masses(self.which, whole))
             if following == ends:
                 break
             ends = following
@@ -502,18 +540,68 @@ class SharedPosterior(ExactPosterior):
 
     def _halves(self, panel: Interval) -> tuple[Interval, Interval]:
         """A panel cut in the middle."""
-        middle, interval = float(panel.lower + panel.upper) / 2, self.shared.plain.interval
-        return interval(0, panel.lower, middle), interval(0, middle, panel.upper)
+        middle, shapes = float(panel.lower + panel.upper) / 2, self.shared.prior.prevalence
+        return rate_interval(shapes, panel.lower, middle), rate_interval(shapes, middle, panel.upper)
 
-    def theta_lines(self, detail: float = 1.0, _least: int = 0) -> list[ThetaLines]:
-        """The posterior as lines of θ; none where they would be too many."""
-        if detail not in self._lines:
-            grid = self.shared.grid
-            finer = self.shared.finer(grid, detail, grid.theta, _MOST_NODES / 2) if detail > 1 else grid
-            self._lines[detail] = [] if finer is None else finer.theta_lines(self.which)
-        return self._lines[detail]
+    def _scored(self, key: Key) -> Estimate:
+        """On the two grids; a finer one where they differ."""
+        value, other = (self._mean(nodes, key, new=False) for nodes in reversed(list(self.nodes())))
+        return Estimate(min(value, 1.0), 5 * abs(value - other) + self.error * 1e-3)
+
+    def _ends(self, key: Key, tails: Float, new: bool) -> Estimate:
+        """Quantiles of the log odds on finer and finer grids until two agree."""
+        if new and self._kept(key) < 1e-3:
+            n, s = key
+            return self.with_more(CountTable([n], [s]))._ends(key, tails, False)
+        weight = partial(self._log_weight, key) if new else None
+        grid: SharedGrid | None = self.shared.grid
+        before = expit(self.shared.check.score_quantile(self.which, key, tails, weight))
+        while grid is not None:
+            value = expit(grid.score_quantile(self.which, key, tails, weight))
+            error = 2 * np.abs(value - before)
+            if np.all(error < _INTERVAL_TOLERANCE):
+                break
+            before, grid = value, self.shared.finer(grid, 1.5, grid.theta, _MOST_NODES / 2)
+        return Estimate(value, np.maximum(error, 1e-9))
+
+    def _log_weight(self, key: Key, theta: Float, p: Float, q: Float) -> Float:
+        """log P(s) of a new individual."""
+        return np.asarray(np.logaddexp(*ALIKE.log_shares(ALIKE.record(key), theta, p, q))[0])
 
     def draws(self, size: int, rng: np.random.Generator) -> Float:
-        """By inverse distribution functions: q, p given q (interpolated), θ given both (evaluated)."""
+        """By inverse distribution functions: p and q, then θ given both (evaluated)."""
         p, q = self.shared.draw_errors(size, rng)
         return np.stack([self.shared.draw_prevalence(self.which, p, q, rng), p, q])
+
+
+class Alone:
+    """One population, which needs no sharing: what `Shared` offers, from its own posterior."""
+
+    def __init__(self, counts: CountTable, prior: Prior) -> None:
+        self._posterior = integrate(counts, prior)
+        self.error, self.log_evidence = self._posterior.error, self._posterior.log_evidence
+        self.mean, self.sd = self._posterior.mean[[1, 2, 0]], self._posterior.sd[[1, 2, 0]]
+
+    @property
+    def false_positive(self) -> Marginal:
+        """The density of p."""
+        return self._posterior.marginal(1)
+
+    @property
+    def false_negative(self) -> Marginal:
+        """The density of q."""
+        return self._posterior.marginal(2)
+
+    def of(self, which: int) -> ExactPosterior:
+        """The posterior of the population."""
+        del which
+        return self._posterior
+
+    def joint_draws(self, size: int, rng: np.random.Generator) -> list[Float]:
+        """Draws of the parameters of each population."""
+        return [self._posterior.draws(size, rng)]
+
+
+def share(tables: Sequence[CountTable], prior: Prior) -> Shared | Alone:
+    """The posterior of several populations, or of one."""
+    return Shared(tables, prior) if len(tables) > 1 else Alone(tables[0], prior)

@@ -6,14 +6,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import logit
 
 from binreps.counts import UNKNOWN
-from binreps.fits.point.objective import UPPER, Objective, State, per_rate
+from binreps.fits.point.bounds import per_rate
+from binreps.fits.point.objective import Objective, State
 from binreps.model import ALIKE, Float
 
 Mask = NDArray[np.bool_]
 _ALL = np.ones(3, bool)
+_ACROSS = np.array(
+    [[0.0, 0.0, 0.0], [0.0, 0.5, 0.5], [0.0, 0.5, 0.5]]
+)  # onto the normal of p + q = 1, in logits
+_ALONG = np.eye(3) - _ACROSS
 _SCAN_STEPS = 5
 _NEWTON_STEPS = 3
 _SCAN_STARTS = 8
@@ -61,7 +66,7 @@ def better_step(objective: Objective, state: State, step: Float, movable: Mask =
     enough = best.objective - 1e-14 * np.abs(state.objective)
     settled = np.zeros(best.objective.shape, bool)
     for shortening in (1.0, 0.2):
-        newton = objective.at(_moved(state.rates, shortening * step))
+        newton = objective.at(objective.bounds.moved(state.rates, shortening * step))
         taken = ~settled & (newton.objective >= enough)
         best, settled = _either(taken, newton, best), settled | taken
         if settled.all():
@@ -85,13 +90,15 @@ class Bend(NamedTuple):
 def bend(objective: Objective, state: State, gradient: Float, movable: Mask = _ALL) -> Bend:
     """The curvature at a point or at many.
 
-    Rates at a bound that the gradient presses against, or at 0 or 1, are not free; curvature of the wrong
-    sign is turned over.
+    Rates at a bound that the gradient presses against, or at 0 or 1, are not free, nor is the way across a
+    border that it presses against; curvature of the wrong sign is turned over.
     """
-    at_bound = (state.rates >= per_rate(UPPER, gradient)) & (gradient > 0)
+    at_bound = objective.bounds.held(state.rates, gradient)
     free = per_rate(movable, gradient) & ~at_bound & (state.rates > 0) & (state.rates < 1)
     free = np.moveaxis(free, 0, -1)
     matrix = np.where(free[..., None] & free[..., None, :], -objective.hessian(state), np.eye(3))
+    if np.any(pressed := objective.bounds.slope(state.rates, gradient) > 0):
+        matrix = np.where(pressed[..., None, None], _ALONG @ matrix @ _ALONG + _ACROSS, matrix)
     if movable.sum() == 1:  # then it is diagonal
         size, axes = np.diagonal(matrix, axis1=-2, axis2=-1), np.broadcast_to(np.eye(3), matrix.shape)
     else:
@@ -104,23 +111,11 @@ def newton_step(objective: Objective, state: State, movable: Mask = _ALL) -> tup
     """An ascent direction in logits, at most 3 long, and the gain that Newton's model promises."""
     gradient = objective.gradient(state)
     free, scale, axes = bend(objective, state, gradient, movable)
+    gradient[1:] -= objective.bounds.slope(state.rates, gradient)  # what presses moves nothing
     along = np.einsum("...ij,...i->...j", axes, np.moveaxis(gradient, 0, -1) * free)
     step = np.moveaxis(np.einsum("...ij,...j->...i", axes, along / scale), -1, 0)
     longest = np.maximum(np.abs(step).max(axis=0), 1e-300)
     return step * np.minimum(1.0, 3.0 / longest), 0.5 * np.sum(along**2 / scale, axis=-1)
-
-
-def _moved(rates: Float, step: Float) -> Float:
-    """The rates after a step in logits, or after the part of it that leads onto the first bound, p or q = ½.
-
-    Cutting back only the rate that would cross is no ascent where rates depend on each other.
-    """
-    upper = per_rate(UPPER, rates)
-    room = np.where(upper < 1, -logit(rates), np.inf)  # logit ½ = 0
-    crossing = (step > room) & (room > 0)
-    part = np.min(np.where(crossing, room / np.where(crossing, step, 1.0), 1.0), axis=0)
-    moved = np.where(crossing & (part * step >= room), upper, expit(logit(rates) + part * step))
-    return np.asarray(np.minimum(moved, upper))
 
 
 def _snapped(objective: Objective, state: State) -> State:
@@ -131,7 +126,7 @@ def _snapped(objective: Objective, state: State) -> State:
             if np.any((gap > 0) & (gap < 1e-7)):
                 rates = state.rates.copy()
                 rates[i] = np.where(gap < 1e-7, edge, rates[i])
-                candidate = objective.at(rates)
+                candidate = objective.at(objective.bounds.cut(rates, i))
                 state = _either(candidate.objective >= state.objective, candidate, state)
     polished = objective.at(objective.maximisation(state.alpha, state.beta, state.rates))
     return _either(polished.objective > state.objective, polished, state)
@@ -143,9 +138,9 @@ def scan(objective: Objective) -> list[Float]:
     The EM steps carry each point onto the ridge of its basin, which may be far narrower than the grid; the
     Newton steps carry it on, because EM crawls along a flat ridge and the higher basin may look lower.
     """
-    errors = _error_grid(objective.counts.replicates)
-    grid = np.stack(np.meshgrid([0.05, 0.5, 0.95], errors, errors, indexing="ij"))
-    state = objective.at(grid.reshape(3, -1))
+    errors = objective.bounds.scanned(_error_grid(objective.counts.replicates))
+    theta = np.repeat([0.05, 0.5, 0.95], errors.shape[1])
+    state = objective.at(np.concatenate([theta[None], np.tile(errors, 3)]))
     for _ in range(_SCAN_STEPS):
         state = objective.at(objective.maximisation(state.alpha, state.beta, state.rates))
     state = objective.at(state.rates[:, _distinct(state)])
@@ -172,6 +167,7 @@ def _one_class(objective: Objective, status: float) -> Float:
     y = np.where(known == UNKNOWN, status, known)
     rates = objective.maximisation(*objective.completed_counts(y, 1 - y), np.full(3, 0.25))
     rates[1:] = np.maximum(rates[1:], _smallest_error(objective.counts.replicates))
+    rates = objective.bounds.cut(rates, 1 if rates[1] > rates[2] else 2)
     negative, positive = ALIKE.log_classes(objective.counts, rates[1], rates[2])
     with np.errstate(over="ignore"):
         gain = objective.weight @ np.expm1(positive - negative if status == 0 else negative - positive)

@@ -93,14 +93,16 @@ def map_objective(counts: CountTable, prior: Prior) -> Objective:
 
 
 def refuse_small_shapes(prior: Prior) -> None:
-    """Below 1, a shape at the open end makes the objective +∞ at the edge, whatever the data."""
-    shapes = [("prevalence", prior.prevalence[0]), ("prevalence", prior.prevalence[1])]
-    shapes += [("false_positive", prior.false_positive[0]), ("false_negative", prior.false_negative[0])]
-    for name, shape in shapes:
-        if shape < 1:
+    """Below 1, a shape makes the density infinite where its rate ends; below ½ error rates end at 0 only."""
+    ends = {"prevalence": prior.prevalence}
+    for name in NAMES[1:]:
+        shapes: tuple[float, float] = getattr(prior, name)
+        ends[name] = shapes if prior.better_than_chance else (shapes[0], 1.0)
+    for name, shapes in ends.items():
+        if min(shapes) < 1:
             raise FitError(
-                f"a posterior mode needs prior shapes ≥ 1 (below, the density is infinite at the edge "
-                f"for any data), got {shape} for {name}; fit_bayes takes them from 0.05"
+                f"a posterior mode needs prior shapes ≥ 1 (below, the density is infinite at the edge), got "
+                f"{min(shapes)} for {name}; fit_bayes takes them from 0.05"
             )
 
 
@@ -121,7 +123,7 @@ def map_fit(objective: Objective, prior: Prior, climbs: list[Climb]) -> MapFit:
         n_iter=int(best.n_iter),
         residual=objective.residual(best.state),
         maxima=tuple(maxima),
-        notes=_flat(best.state),
+        notes=_flat(best.state) + _silent(objective, best.state, prior),
     )
 
 
@@ -140,6 +142,16 @@ def _flat(state: State) -> tuple[Note, ...]:
     return tuple(Note("map-arbitrary", f"{NAMES[i]} is arbitrary: {reason}") for i in flat)
 
 
+def _silent(objective: Objective, state: State, prior: Prior) -> tuple[Note, ...]:
+    """On the border p + q = 1 the replicates are silent; without prior or known statuses, so is the mode."""
+    _, p, q = state.rates
+    informed = objective.counts.has_known or prior.prevalence != (1, 1)
+    if not prior.better_than_chance or p + q < 1 or informed:
+        return ()
+    reason = "error rates that add up to 1 make the replicates say nothing about it"
+    return (Note("map-arbitrary", f"{NAMES[0]} is arbitrary: {reason}"),)
+
+
 def fit_map(
     counts: CountTable,
     prior: Prior = MAP_PRIOR,
@@ -150,13 +162,15 @@ def fit_map(
     max_iter: int = 1000,
     tol: float = 1e-12,
 ) -> MapFit:
-    """The posterior mode: the global maximum of log likelihood plus log prior over θ ≤ 1, p ≤ ½, q ≤ ½.
+    """The posterior mode: the global maximum of log likelihood plus log prior over the prior's region.
+
+    That is θ ≤ 1 and p, q ≤ ½, or p + q ≤ 1 if the prior is better than chance.
 
     "direct": a scan over (θ, p, q) finds the basins; a Newton climb that falls back on EM steps finishes
     each. Certain, fast, and without chance.
 
     "em": the paper's Algorithm 1, corrected, for comparison. Each random start draws scores
-    y ~ Beta(s+½, n−s+½) per cell; then M-steps with p, q ≤ ½ [E4] and E-steps alternate. There is no
+    y ~ Beta(s+½, n−s+½) per cell; then M-steps within the region [E4] and E-steps alternate. There is no
     relabelling: the constraint makes it unnecessary [E3].
 
     Known statuses are held fixed.

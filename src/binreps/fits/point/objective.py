@@ -16,9 +16,8 @@ import numpy as np
 from scipy.special import xlog1py, xlogy
 
 from binreps.counts import CountTable
+from binreps.fits.point.bounds import bounds_of, per_rate
 from binreps.model import ALIKE, Float, Prior
-
-UPPER = np.array([1.0, 0.5, 0.5])  # θ ≤ 1, p ≤ ½, q ≤ ½
 
 
 class State(NamedTuple):
@@ -37,6 +36,7 @@ class Objective:
 
     def __init__(self, counts: CountTable, prior: Prior) -> None:
         self.counts = counts
+        self.bounds = bounds_of(prior.region)
         self.shapes = np.array(list(prior)) - 1  # a − 1, b − 1 per rate
         self.weight = counts.weight.astype(float)
         self.s = counts.s.astype(float)
@@ -72,17 +72,11 @@ class Objective:
         return exponents[:3] + a, exponents[3:] + b
 
     def maximisation(self, alpha: Float, beta: Float, current: Float) -> Float:
-        """The exact M-step: the maximiser of α log r + β log(1−r) on r ≤ 1 (θ) or r ≤ ½ (p, q).
+        """The exact M-step: the maximiser of α log r + β log(1−r), summed over the rates, in the region.
 
-        With β ≤ 0 < α or β < 0 the function increases up to the bound [E4]; with α = β = 0 it is flat and
-        the rate stays where it is.
+        With α = β = 0 it is flat and the rate stays where it is, if that is in the region.
         """
-        total = alpha + beta
-        flat = (alpha == 0) & (beta == 0)
-        interior = alpha / np.where(beta > 0, total, 1.0)
-        upper = per_rate(UPPER, alpha)
-        step = np.where(beta > 0, np.minimum(interior, upper), upper)
-        return np.where(flat, current, step)
+        return self.bounds.maximiser(alpha, beta, current)
 
     def residual(self, state: State) -> float:
         """How far the M-step moves any rate."""
@@ -106,8 +100,3 @@ class Objective:
 def _added_up(weight: Float, values: Float) -> Any:
     """Σ weight × values over the first axis; einsum, because BLAS starts threads for less than they cost."""
     return np.einsum("k,k...->...", weight, values)
-
-
-def per_rate(values: Any, like: Float) -> Any:
-    """Values per rate (or cell), shaped to act on `like`, whose first axis is the rates (or cells)."""
-    return values.reshape(values.shape + (1,) * (like.ndim - 1))

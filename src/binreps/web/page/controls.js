@@ -47,7 +47,13 @@ const BELIEFS = {
 // "I expect 5% and would be surprised above 20%" as Beta shapes; a rate without an expectation has none.
 export function beliefs(onPrior) {
   const prior = {};
-  for (const [name, belief] of Object.entries(BELIEFS)) byId("prior").append(editor(name, belief, prior, onPrior));
+  const editors = Object.entries(BELIEFS).map(([name, belief]) => editor(name, belief, prior, onPrior));
+  byId("prior").append(...editors.map(({ box }) => box));
+  byId("better-than-chance").addEventListener("input", (event) => {
+    prior.better_than_chance = event.target.checked;
+    for (const { widen } of editors) widen(event.target.checked);
+    onPrior();
+  });
   return prior;
 }
 
@@ -76,20 +82,30 @@ function editor(name, belief, prior, onPrior) {
     const values = [expect, surprise].map(({ range }) => Number(range.value));
     [expect, surprise].forEach(({ output }, i) => { output.textContent = percent(values[i]); });
     try {
-      const answer = await ask("/api/prior", { rate: belief.rate, expect: values[0], [`surprised_${belief.side}`]: values[1] });
+      const answer = await ask("/api/prior", {
+        rate: belief.rate, expect: values[0], [`surprised_${belief.side}`]: values[1], better_than_chance: Boolean(prior.better_than_chance),
+      });
       if (mine !== asked) return;
       prior[name] = answer.shapes;
       const [a, b] = answer.shapes.map(short);
       const ends = [answer.quantiles[0].value, answer.quantiles.at(-1).value].map(percent);
-      words.textContent = `90% between ${ends[0]} and ${ends[1]}. Beta(${a}, ${b})${name === "prevalence" ? "" : " of the error rate, below ½"}.`;
+      const cut = prior.better_than_chance ? "cut where the two add up to 100%" : "below ½";
+      words.textContent = `90% between ${ends[0]} and ${ends[1]}. Beta(${a}, ${b})${name === "prevalence" ? "" : ` of the error rate, ${cut}`}.`;
       onPrior();
     } catch (error) {
       if (mine === asked) words.textContent = error.message;
     }
   }
 
+  // Sensitivity and specificity start at ½, and at 0 where error rates need only be better than chance.
+  function widen(better) {
+    if (name === "prevalence") return;
+    for (const { range } of [expect, surprise]) range.min = better ? 0.005 : belief.low;
+    if (tick.checked) update();
+  }
+
   for (const each of [tick, expect.range, surprise.range]) each.addEventListener("input", update);
-  return h("div", { class: "belief" }, h("label", { for: id("on") }, tick, " ", belief.title), inside);
+  return { widen, box: h("div", { class: "belief" }, h("label", { for: id("on") }, tick, " ", belief.title), inside) };
 }
 
 export function choices(methods, onChange) {

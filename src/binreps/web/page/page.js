@@ -151,6 +151,7 @@ async function plan() {
     prevalence_width: Number(byId("plan-width").value),
     cost_per_individual: Number(byId("plan-individual").value),
     cost_per_replicate: Number(byId("plan-replicate").value),
+    better_than_chance: Boolean(prior.better_than_chance),
     level: settings().level,
   };
   byId("plan-words").textContent = "Simulating studies …";

@@ -1,0 +1,314 @@
+"""The distribution of one number under the posterior: a rate, or the log odds of a record.
+
+`Panels` has it as series on intervals, `Wave` as equally spaced values of its density, `Crossings` as lines
+of a lattice along which the number varies. Quantiles, modes and shortest intervals follow from density and
+distribution function alike.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from scipy.special import expit, log_expit, logit, sici
+
+from binreps.fits.exact.chart import Stretch
+from binreps.fits.exact.gauss import Interval, Series
+from binreps.model import Float
+
+_CUT_PLANES = 1e7  # times the least mass: a plane with less was cut off before it was added up
+
+
+def find_root(function: Callable[[float], float], low: float, high: float, tol: float = 1e-10) -> float:
+    """The root of an increasing function between two points, or the nearer of them, by the Illinois rule."""
+    f_low, f_high = function(low), function(high)
+    if f_low >= 0 or f_high <= 0:
+        return low if f_low >= 0 else high
+    side = 0
+    for _ in range(200):
+        finite = math.isfinite(f_high - f_low)
+        middle = (low * f_high - high * f_low) / (f_high - f_low) if finite else (low + high) / 2
+        value = function(middle)
+        if value == 0 or high - low < tol:
+            return middle
+        if value < 0:
+            low, f_low, f_high = middle, value, f_high / 2 if side < 0 else f_high
+            side = -1
+        else:
+            high, f_high, f_low = middle, value, f_low / 2 if side > 0 else f_low
+            side = 1
+        if abs(value) < 1e-15:
+            return middle
+    return (low + high) / 2
+
+
+class Marginal(ABC):
+    """The density of one number.
+
+    Attributes
+    ----------
+    error : float
+        The numerical error of quantiles, in standard deviations.
+    ends : array
+        Where the density begins and ends.
+    """
+
+    error: float = 0.0
+    ends: Float
+
+    @abstractmethod
+    def _height(self, x: Any) -> Any:
+        """The density inside the ends, where rounding may leave it a little below 0."""
+
+    @abstractmethod
+    def cumulative(self, x: Any) -> Any:
+        """Probability below x."""
+
+    @abstractmethod
+    def quantile(self, probability: Any) -> Any:
+        """The value below which the number lies with the given probability."""
+
+    def _about(self, probability: Float) -> Float:
+        """Quantiles that need not be exact."""
+        return np.asarray(self.quantile(probability))
+
+    def density(self, x: Any) -> Any:
+        """Density at x; 0 outside the support, ∞ at a pole of the prior."""
+        x = np.asarray(x, dtype=float)
+        inside = (x >= self.ends[0]) & (x <= self.ends[-1])
+        height = self._height(np.clip(x, self.ends[0], self.ends[-1]))
+        return np.where(inside, np.maximum(height, 0.0), 0.0)[()]
+
+    def shortest(self, level: float) -> tuple[float, float]:
+        """The shortest interval that holds the given probability.
+
+        Its length as a function of the mass below it has the slope 1/f(upper) − 1/f(lower): the root of that,
+        next to the best of a scan, or an end of the support.
+        """
+
+        def ends(below: Any) -> Any:
+            return self.quantile(np.clip(np.stack([below, below + level]), 1e-12, 1 - 1e-12))
+
+        def slope(below: float) -> float:
+            at_lower, at_upper = self._height(ends(np.float64(below)))
+            return float(1 / at_upper - 1 / at_lower)
+
+        scan = (1 - level) * np.linspace(0, 1, 41)
+        seen = ends(scan)
+        best = int(np.argmin(seen[1] - seen[0]))
+        if 0 < best < scan.size - 1:
+            found = self._equally_high(seen[:, best], level)
+            if np.all((found > seen[:, best - 1]) & (found < seen[:, best + 1])):
+                return float(found[0]), float(found[1])
+        low, high = float(scan[max(best - 1, 0)]), float(scan[min(best + 1, scan.size - 1)])
+        below = find_root(slope, low, high, tol=1e-9)
+        lower, upper = ends(np.float64(below))
+        return float(self.ends[0] if below <= 0 else lower), float(
+            self.ends[-1] if below >= scan[-1] else upper
+        )
+
+    def _equally_high(self, x: Float, level: float) -> Float:
+        """Two ends of equal density that hold the given probability, by Newton steps; NaN if they fail."""
+        step = 1e-5 * (x[1] - x[0]) * np.array([[-1.0], [0.0], [1.0]])
+        for _ in range(12):
+            before, density, after = self._height(x + step)
+            low, high = density
+            low_slope, high_slope = (after - before) / (2 * step[2])
+            excess, uneven = np.subtract(*self.cumulative(x)[::-1]) - level, high - low
+            scale = high * low_slope - low * high_slope
+            if not scale > 0:
+                break
+            change = (
+                np.array([high_slope * excess - high * uneven, low_slope * excess - low * uneven]) / scale
+            )
+            x = x - change
+            if np.max(np.abs(change)) < 1e-8 * (x[1] - x[0]):
+                return x
+        return np.full(2, np.nan)
+
+    @property
+    def mode(self) -> float:
+        """The highest local maximum of the density, be it at ½ or another finite end; NaN if there is none.
+
+        An end where the density diverges is no mode.
+        """
+        middle = np.unique(self._about(np.linspace(1e-4, 1 - 1e-4, 400)))
+        x = np.concatenate([self.ends[:1], middle, self.ends[-1:]])
+        y = self._height(x)
+        padded = np.concatenate([[-np.inf], y, [-np.inf]])
+        peaks = np.flatnonzero((y >= padded[:-2]) & (y > padded[2:]) & np.isfinite(y))
+        if not peaks.size:
+            return float("nan")
+        i = peaks[np.argmax(y[peaks])]
+        if i in (0, x.size - 1):
+            return float(x[i])
+        low, high = x[i - 1], x[i + 1]
+        while high - low > 1e-9 * (self.ends[-1] - self.ends[0]):
+            inner = np.array([high - 0.618 * (high - low), low + 0.618 * (high - low)])
+            y = self._height(inner)
+            low, high = (low, inner[1]) if y[0] > y[1] else (inner[0], high)
+        return float((low + high) / 2)
+
+
+class Panels(Marginal):
+    """Series on intervals side by side."""
+
+    def __init__(self, panels: list[tuple[Interval, Float]], error: float = 0.0) -> None:
+        total = sum(float(masses.sum()) for _, masses in panels)
+        self.error = error
+        self.series = [Series(interval, masses / total) for interval, masses in panels]
+        self.starts = np.cumsum([0.0, *(float(one.total) for one in self.series)])
+        self.ends = np.array([panels[0][0].lower, *(interval.upper for interval, _ in panels)])
+
+    def _height(self, x: Any) -> Any:
+        with np.errstate(invalid="ignore"):  # ∞ · 0 at a pole with too little mass beside it to be seen
+            height = self._by_panel(x, lambda one, _, inside: one.density(inside))
+        return np.where(np.isnan(height), 0.0, height)[()]
+
+    def cumulative(self, x: Any) -> Any:
+        """Probability below x."""
+        return np.clip(self._by_panel(x, lambda one, start, inside: start + one.cumulative(inside)), 0.0, 1.0)
+
+    def quantile(self, probability: Any) -> Any:
+        """The value below which the number lies with the given probability."""
+        probability = np.asarray(probability, dtype=float)
+        result = np.empty(probability.shape)
+        which = np.clip(np.searchsorted(self.starts, probability, side="right") - 1, 0, len(self.series) - 1)
+        for k in np.unique(which):
+            result[which == k] = self.series[k].quantile(probability[which == k] - self.starts[k])
+        return result[()]
+
+    def _by_panel(self, x: Any, evaluate: Any) -> Any:
+        """A function evaluated panel by panel; below the first panel 0, above the last its value there."""
+        x = np.asarray(x, dtype=float)
+        which = np.clip(np.searchsorted(self.ends, x, side="right") - 1, 0, len(self.series) - 1)
+        result = np.empty(x.shape)
+        for k in np.unique(which):
+            result[which == k] = evaluate(self.series[k], self.starts[k], x[which == k])
+        return result[()]
+
+
+class Scale:
+    """How a number follows from its coordinate: a logit, or what has that logit as a share of its `end`."""
+
+    def __init__(self, end: float | None, stretch: Stretch) -> None:
+        self._end, self._stretch = end, stretch
+
+    def value(self, w: Any) -> Any:
+        """The number at a coordinate."""
+        logit = self._stretch.logit(w)
+        return logit if self._end is None else self._end * expit(logit)
+
+    def coordinate(self, x: Any) -> Any:
+        """The coordinate of a number."""
+        if self._end is None:
+            return self._stretch.coordinate(x)
+        with np.errstate(divide="ignore"):
+            return self._stretch.coordinate(np.clip(logit(np.asarray(x) / self._end), -1400, 1400))
+
+    def log_slope(self, w: Any) -> Any:
+        """log of d number / d w."""
+        at, slope = self._stretch.logit(w), self._stretch.log_slope(w)
+        return slope if self._end is None else slope + np.log(self._end) + log_expit(at) + log_expit(-at)
+
+    @property
+    def ends(self) -> Float:
+        """Where the number may lie."""
+        return np.array([-np.inf, np.inf] if self._end is None else [0.0, self._end])
+
+
+def step(t: Any) -> Any:
+    """∫ sinc up to t: what a lattice point contributes to the distribution function t spacings beyond it."""
+    return 0.5 + sici(np.pi * t)[0] / np.pi
+
+
+class Wave(Marginal):
+    """Equally spaced values of a density that dies out on both sides: sinc functions are exact between."""
+
+    def __init__(self, first: float, spacing: float, masses: Float, scale: Scale, error: float = 0.0) -> None:
+        self.scale, self.error, self._spacing = scale, error, spacing
+        self._w = first + spacing * np.arange(masses.size)
+        self.masses = masses / masses.sum()
+        self.ends = scale.ends
+        matter = np.flatnonzero(self.masses > _CUT_PLANES * self.masses.min() + 1e-300)
+        self._whole = [int(matter[0]), int(matter[-1])] if matter.size else [0, -1]
+        with np.errstate(divide="ignore"):
+            self._logs = np.log(self.masses / spacing)
+
+    @property
+    def values(self) -> Float:
+        """The number at the points."""
+        return np.asarray(self.scale.value(self._w))
+
+    def cumulative_at(self, w: Any) -> Any:
+        """Probability below a coordinate."""
+        steps = step((np.asarray(w, dtype=float)[..., None] - self._w) / self._spacing)
+        return np.clip(steps @ self.masses, 0.0, 1.0)
+
+    def cumulative(self, x: Any) -> Any:
+        """Probability below x."""
+        return self.cumulative_at(self.scale.coordinate(x))
+
+    def quantile_at(self, probability: Any) -> Any:
+        """The coordinate below which the given probability lies."""
+        wanted = np.asarray(probability, dtype=float)
+        low, high = (np.full(wanted.shape, end) for end in (self._w[0], self._w[-1]))
+        w = np.interp(wanted, np.cumsum(self.masses) - self.masses / 2, self._w)
+        for _ in range(60):
+            excess = self.cumulative_at(w) - wanted
+            low, high = np.where(excess < 0, w, low), np.where(excess >= 0, w, high)
+            waves = np.sinc((w[..., None] - self._w) / self._spacing) @ self.masses / self._spacing
+            with np.errstate(divide="ignore", invalid="ignore"):
+                newton = w - excess / waves
+            following = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
+            if np.all(np.abs(following - w) <= 1e-13 + 1e-13 * np.abs(w)):
+                break
+            w = following
+        return w
+
+    def quantile(self, probability: Any) -> Any:
+        """The value below which the number lies with the given probability."""
+        return self.scale.value(self.quantile_at(probability))[()]
+
+    def _height(self, x: Any) -> Any:
+        """The density; beyond the planes that are whole, by the polynomial that it follows at their edge."""
+        x = np.asarray(x, dtype=float)
+        low, high = self.scale.value(self._w[self._whole])
+        logs = self._log_density(np.clip(x, low, high))
+        first, last = self.ends
+        for edge, end, beyond in ((low, first, x < low), (high, last, x > high)):
+            if np.any(beyond) and np.isfinite(end):
+                away = np.abs(x - end)[beyond] / abs(edge - end)  # the edge is 1, and four points lead there
+                four = self._log_density(end + (edge - end) * np.arange(1.0, 5.0))
+                logs = np.where(beyond, 0.0, logs)
+                logs[beyond] = _cubic(away - 1) @ four
+        return np.exp(logs)[()]
+
+    def _log_density(self, x: Float) -> Float:
+        """By a polynomial through the logarithms of the nearest eight values: relatively precise anywhere."""
+        w = self.scale.coordinate(x)
+        t = (w - self._w[0]) / self._spacing
+        few = min(8, self._w.size)
+        first = np.clip(np.floor(t).astype(int) - few // 2 + 1, 0, self._w.size - few)
+        k = np.arange(few)
+        away = (t - first)[..., None] - k
+        away = np.where(away == 0, 1e-300, away)
+        weight = (-1.0) ** k * np.array([math.comb(few - 1, int(i)) for i in k]) / away
+        logs = np.sum(weight * self._logs[first[..., None] + k], axis=-1) / weight.sum(axis=-1)
+        return np.asarray(logs - self.scale.log_slope(w))
+
+
+def _cubic(t: Float) -> Float:
+    """Weights of the values at 0, 1, 2, 3 for the cubic through them at t."""
+    return np.stack(
+        [
+            -(t - 1) * (t - 2) * (t - 3) / 6,
+            t * (t - 2) * (t - 3) / 2,
+            -t * (t - 1) * (t - 3) / 2,
+            t * (t - 1) * (t - 2) / 6,
+        ],
+        axis=-1,
+    )

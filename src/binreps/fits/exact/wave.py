@@ -1,0 +1,83 @@
+"""The density of one coordinate: a lattice whose planes are its values, added up plane by plane."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import expit
+
+from binreps.fits.exact.lattice import TURNS, Function, flood, frame_of
+from binreps.fits.exact.marginal import Scale, Wave
+from binreps.model import Float
+
+_MOST = 40_000  # points
+_DIED_OUT = 0.02  # the share of the spectrum at its end, over the error that is good enough
+_CLOSEST = 0.05  # standard deviations between planes
+_FAR = 45.0  # log odds beyond which a chance is 0 or 1
+_RESOLVED = 0.9  # in log odds: equally spaced points so close integrate the logistic function to 1e-9
+
+
+class How(NamedTuple):
+    """How closely a density is looked at: spacing of points on a plane in sds, cut, what is good enough."""
+
+    across: float
+    cut: float
+    tolerance: float
+
+    def times(self, factor: float) -> How:
+        """With points further apart, or closer."""
+        return self._replace(across=factor * self.across)
+
+
+def wave(function: Function, x: Float, mass: Float, axis: int, scale: Scale, how: How) -> Wave:
+    """The density of coordinate `axis` of a log density that lives where the points x have mass.
+
+    Planes are moved closer together until the density's spectrum has died out at the highest frequency that
+    they can carry.
+    """
+    across, cut, tolerance = how
+    along = across / 2
+    order = [axis, *(i for i in range(len(x)) if i != axis)]
+    back = np.argsort(order)
+    frame = frame_of(x[order], mass / mass.sum())
+    inside = frame.basis.copy()
+    inside[1:, 1:] = inside[1:, 1:] @ TURNS[len(x) - 1][0]
+    seeds = frame.seeds[:, mass > np.exp(-cut) * mass.max()]
+    while True:
+        basis = inside.copy()
+        basis[:, 0] *= along / across
+        found, value = flood(
+            lambda y: function(y[back]),
+            frame.origin,
+            basis,
+            seeds,
+            across,
+            cut=cut,
+            most=_MOST * 20 ** (len(x) - 3),
+        )
+        spacing = across * basis[0, 0]
+        index = np.round((found[0] - frame.origin[0]) / spacing).astype(np.int64)
+        first = int(index.min())
+        masses = np.asarray(np.bincount(index - first, np.exp(value - value.max())), float)
+        spectrum = np.abs(np.fft.rfft(masses, 4 * masses.size)) / masses.sum()
+        if spectrum[-spectrum.size // 16 :].max() < _DIED_OUT * tolerance or along < _CLOSEST:
+            return Wave(frame.origin[0] + first * spacing, spacing, masses, scale)
+        along /= 1.5
+
+
+def expected_chance(odds: Wave) -> float:
+    """The mean of a chance whose log odds have a given distribution.
+
+    By the points themselves where they resolve the logistic function; else by parts,
+    E[Y] = 1 − ∫ P(log odds ≤ z) d expit(z), because then it is the distribution that is smooth.
+    """
+    z = odds.values
+    near = np.abs(z) < _FAR
+    if not near.any() or np.max(np.diff(z[near]), initial=0.0) < _RESOLVED:
+        return float(odds.masses @ expit(z))
+    nodes, weights = np.polynomial.legendre.leggauss(10)
+    left = np.arange(-_FAR, _FAR)
+    at = (left[:, None] + (nodes + 1) / 2).ravel()
+    weight = np.tile(weights / 2, left.size) * expit(at) * expit(-at)
+    return float(1 - weight @ odds.cumulative(at))
