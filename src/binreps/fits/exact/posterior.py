@@ -52,7 +52,7 @@ _SCORE_TOLERANCE = 1e-7  # of a score on two grids: beyond, its log odds are fol
 _COARSER, _CLOSER, _CLOSEST = 1.13, 0.75, 0.3  # spacings of waves that are compared, and the least
 _TAILS = np.array([0.01, 0.05, 0.5, 0.95, 0.99])  # at which two waves are compared
 _THREADS = (30, 42, 60)  # lines of θ per axis of p and q
-_CORRELATIONS = (0.003, 0.03, 0.15, 0.4, 0.7)  # from which modes are looked for
+_CORRELATIONS = (1e-10, 1e-5, 0.003, 0.03, 0.15, 0.4, 0.7)  # from which modes are looked for
 
 
 _FINE, _ROUGH = How(0.9, CUT, 1e-8), How(1.1, 19.0, 1e-6)
