@@ -94,7 +94,7 @@ class Density:
             return np.asarray(self.weight @ self._log_mixtures(place))
         change = self._changes(place)
         near = change > -0.5  # far below, the difference has lost digits that the sum still has
-        logs = log1p(np.where(near, change, 0.0))
+        logs = np.log1p(np.where(near, change, 0.0))
         return np.asarray(
             self.weight @ (logs if near.all() else np.where(near, logs, self._log_mixtures(place)))
         )
@@ -157,8 +157,8 @@ class Density:
             *(x[:, 0].tolist() for x in columns), self.weight.tolist(), strict=True
         ):
             with np.errstate(invalid="ignore"):
-                of_positive = positive * expm1(s * from_q + misses * to_q)
-                of_negative = negative * expm1(s * to_p + misses * from_p)
+                of_positive = positive * np.expm1(s * from_q + misses * to_q)
+                of_negative = negative * np.expm1(s * to_p + misses * from_p)
                 gain = of_positive * (1 + away / up) + positive * away / up
             yield gain + (of_negative * (1 - away / down) - negative * away / down), weight
 
@@ -167,7 +167,7 @@ class Density:
         up, down = expit(self.centre.u), expit(-self.centre.u)
         away = expit(place.u) - up if up < 0.5 else down - expit(-place.u)
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            negative, positive = (expm1(log) for log in self._class_changes(place))
+            negative, positive = (np.expm1(log) for log in self._class_changes(place))
             change = self._positive * (positive * (1 + away / up) + away / up)
             change += self._negative * (negative * (1 - away / down) - away / down)
         return np.where(np.isnan(change), -1.0, change)
@@ -204,7 +204,7 @@ class _Rising(NamedTuple):
             rests = rising_rest(x * np.exp(to_x), self.rho, k) - rising_rest(x, self.centre, k)
             return np.asarray(k[:, None] * to_x + rests)
         j = np.arange(most)[:, None]
-        factors = log1p((x * expm1(to_x) + j * (self.rho - self.centre)) / (x + j * self.centre))
+        factors = np.log1p((x * np.expm1(to_x) + j * (self.rho - self.centre)) / (x + j * self.centre))
         return np.concatenate([np.zeros((1, to_x.size)), np.cumsum(factors, axis=0)])[k]
 
 
@@ -232,22 +232,6 @@ def _log_changes(
     rest, other = np.exp(logs[1]), np.exp(at_centre[1])
     away = x - centre if centre[0] < 0.5 else other - rest
     return _log1p(away / centre, logs[0] - at_centre[0]), _log1p(-away / other, logs[1] - at_centre[1])
-
-
-def log1p(x: Float) -> Float:
-    """log(1 + x) to full precision, by Kahan's quotient: several times faster than NumPy's."""
-    u = 1 + x
-    away = u - 1
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(away == 0, x, np.log(u) * (x / away))
-
-
-def expm1(x: Float) -> Float:
-    """e^x − 1 to full precision, likewise."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        u = np.exp(x)
-        away = u - 1
-        return np.where(away == 0, x, np.where((u == 0) | np.isinf(u), away, away * (x / np.log(u))))
 
 
 def _log1p(change: Float, far: Float) -> Float:
