@@ -155,7 +155,7 @@ class Density:
         away, columns = theta - up, (self._positive[:, 0].tolist(), self._negative[:, 0].tolist())
         classes = zip(*self._class_changes(errors), strict=True)
         for (negative, positive), p, q, weight in zip(classes, *columns, self.weight.tolist(), strict=True):
-            with np.errstate(invalid="ignore"):
+            with np.errstate(invalid="ignore", over="ignore"):
                 of_positive, of_negative = p * np.expm1(positive), q * np.expm1(negative)
                 gain = of_positive * (1 + away / up) + p * away / up
             yield gain + (of_negative * (1 - away / down) - q * away / down), weight

@@ -16,7 +16,7 @@ from binreps.errors import FitError
 from binreps.fits.exact.chart import Box, Chart, Place
 from binreps.fits.exact.density import Density, informative
 from binreps.fits.exact.draws import draw
-from binreps.fits.exact.grid import Grid
+from binreps.fits.exact.grid import Grid, NoMassError
 from binreps.fits.exact.lattice import CUT, Frame, TooManyPointsError, frame_of
 from binreps.fits.exact.lines import Bundle, Crossings, bundles, known_variance
 from binreps.fits.exact.marginal import Marginal, Scale, Wave
@@ -52,6 +52,8 @@ _LEAST_IN_FOUR = 1e-7  # where less of the tails is kept
 _SLOW = 5.0  # grids of similar size may both be off by more than they differ
 _KEPT = 1e-3  # of the posterior that must still count once it is reweighted by a new record
 _SCORE_TOLERANCE = 1e-7  # of a score on two grids: beyond, its log odds are followed
+_BESIDE_POLES = 30  # points of an axis
+_LINES_LEFT_OUT = 1e-8  # of a chance, by lines of θ that are too light to count
 _SCORE_ENDS = 1e-5  # of the ends of its interval
 _COARSER, _CLOSER, _CLOSEST = 1.13, 0.75, 0.2  # spacings of waves that are compared, and the least
 _TAILS = np.array([0.01, 0.05, 0.5, 0.95, 0.99])  # at which two waves are compared
@@ -120,7 +122,7 @@ def integrate(
         try:
             rule = make()
             found.append((rule, agree(rule, tol)))
-        except (TooManyPointsError, np.linalg.LinAlgError):
+        except (TooManyPointsError, NoMassError, np.linalg.LinAlgError):
             continue
         if found[-1][1].error <= tol:
             break
@@ -217,11 +219,17 @@ class Integrated(Posterior):
 
     @cached_property
     def _heavy(self) -> tuple[Float, Float]:
-        """The grid's points that matter, and their masses."""
-        mass = self.grid.mass.ravel()
+        """The points that matter of a grid, and their masses."""
+        grid = self._seen
+        mass = grid.mass.ravel()
         matters = mass > 1e-10 * mass.max()
-        parameters = [np.broadcast_to(x, self.grid.mass.shape).ravel()[matters] for x in self.grid.parameters]
+        parameters = [np.broadcast_to(x, grid.mass.shape).ravel()[matters] for x in grid.parameters]
         return np.stack(parameters), mass[matters] / mass[matters].sum()
+
+    @property
+    def _seen(self) -> Grid:
+        """Points from which a closer look starts."""
+        return self.grid
 
     def _chance(self, key: Key, new: bool) -> Estimate:
         return self._predicted(key) if new else self._scored(key)
@@ -281,6 +289,15 @@ class ExactPosterior(Integrated):
         self.rule, self.density = rule, rule.density
         self.model, self.region = self.density.model, self.density.prior.region
         self._marginals = Memory(len(self.model.names))
+
+    @property
+    def _seen(self) -> Grid:
+        """Points from which a closer look starts: beside a pole, more than the means needed."""
+        if not (isinstance(self.grid, Tensors) and self._singular):
+            return self.grid
+        sizes = [tuple(max(size, _BESIDE_POLES) for size in part.sizes) for part in self.grid.parts]
+        parts = zip(self.grid.parts, sizes, strict=True)
+        return Tensors([Tensor(self.density, size, part.ends) for part, size in parts])
 
     def with_more(self, more: CountTable) -> ExactPosterior:
         """The posterior with more individuals in the data."""
@@ -405,7 +422,7 @@ class ExactPosterior(Integrated):
         """E[P(T = 1 | s)] on the grids, or from closer looks where these may miss a jump."""
         value, other = (self._mean(nodes, key, new=False) for nodes in reversed(list(self.nodes())))
         error = _SLOW * abs(value - other) + self.error * (1e-3 if len(self.mean) < 4 else 1.0)
-        unseen = isinstance(self.grid, Tensors) and not has_cell(self.counts, key)
+        unseen = isinstance(self.grid, Tensors) and key[0] > 0 and not has_cell(self.counts, key)
         if unseen or (error > _SCORE_TOLERANCE and len(self.mean) < 4):
             better = self._closer(key, value)
             if unseen or better.error < error:
@@ -448,7 +465,7 @@ class ExactPosterior(Integrated):
                 error = float(np.max(np.abs(value - before)))
                 if error < tol:
                     break
-        return Estimate(value, max(_SLOW / 2 * error, 1e-10))
+        return Estimate(value, max(_SLOW * error, _LINES_LEFT_OUT))
 
     def _lines_of_theta(self, parts: list[Tensor], more: float) -> list[Threads]:
         return [Threads(self.density, part, more) for part in parts]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import combinations, count
 from typing import NamedTuple
 
 import numpy as np
@@ -42,9 +42,10 @@ _SPACINGS = tuple(
     1.05 * 0.87**k for k in range(14)
 )  # in standard deviations: each error the power 1.15 … 1.3
 _MOST_IN_PRODUCT = 1_000_000  # points
-_NODES_PER_WIDTH, _FINER = 3.0, 1.17  # points of a product: an error of e^−18 at first, then its power 1.4
+_NODES_PER_WIDTH, _FINER = 3.0, 1.14  # points of a product: an error of e^−18 at first, then its power 1.3
+_GROWTH = 0.04  # of a box, from level to level: a third of a standard deviation on either side
 _PILOT, _LEAST_NODES, _MANY_NODES = 12, 10, 40  # points of an axis: to see widths, at least, at most at first
-_BOX_CUT = 30.0  # e^−30 of the top lies outside of a product's box
+_BOX_CUT = 28.0  # e^−28 of the top lies outside of a product's first box
 _FAR_APART = 9.0  # sums of sds between two modes: nothing of either, skewed or not, lies beyond a cut
 _ROUND = 1e-9  # added to correlations of ±1
 _COARSE, _COARSE_CUT, _COARSE_MOST = 1.35, 16.0, 10_000  # of the lattice from which another's frame is taken
@@ -76,6 +77,13 @@ class Part(NamedTuple):
     widths: Float
     centre: Float
     sd: Float
+
+    def grown(self, level: int) -> Part:
+        """The box that a finer product has: a little larger, so that what this one leaves out is seen."""
+        moved = [(level * _GROWTH * (high - low) / 2, low, high) for low, high in self.ends]
+        return self._replace(
+            ends=tuple(to_ends(max(low - x, 0.0), min(high + x, 1.0)) for x, low, high in moved)
+        )
 
     def sizes(self, level: int) -> tuple[int, ...]:
         """How many points each axis has."""
@@ -118,8 +126,8 @@ def _part(ends: Ends, unit: Float, mass: Float) -> Part:
     centre = unit @ mass
     away = unit - centre[:, None]
     covariance = (away * mass) @ away.T
-    sd = np.sqrt(np.diag(covariance))
-    correlation = covariance / np.outer(sd, sd) + _ROUND * np.eye(len(unit))
+    sd = np.maximum(np.sqrt(np.diag(covariance)), 1e-100)
+    correlation = covariance / sd / sd[:, None] + _ROUND * np.eye(len(unit))
     return Part(ends, sd / np.sqrt(np.diag(np.linalg.inv(correlation))), centre, sd)
 
 
@@ -136,16 +144,22 @@ class Product(Rule):
         """The same products, with more points or fewer."""
         return Product(self.density, self.parts, most)
 
+    def at(self, level: int) -> list[Part]:
+        """The boxes of a level; they grow as long as no two of them meet."""
+        grown = [part.grown(level) for part in self.parts]
+        together = any(one.meets(other) for one, other in combinations(grown, 2))
+        return self.parts if together else grown
+
     def points(self, level: int) -> int:
         """How many points there are."""
-        return sum(math.prod(part.sizes(level)) for part in self.parts)
+        return sum(math.prod(part.sizes(level)) for part in self.at(level))
 
     def grids(self) -> Iterator[Grid]:
         """As `Rule` says."""
         for level in count():
             if self.points(level) > self.most:
                 return
-            yield Tensors([Tensor(self.density, part.sizes(level), part.ends) for part in self.parts])
+            yield Tensors([Tensor(self.density, part.sizes(level), part.ends) for part in self.at(level)])
 
 
 def whole(density: Density) -> Product:
