@@ -11,6 +11,7 @@ from rich.console import Console
 
 from binreps.cli import options as opt
 from binreps.cli.progress import bar
+from binreps.cli.read import guess_lines
 from binreps.cli.render import grid
 from binreps.cli.score import saved_loss
 from binreps.decide import elicit
@@ -105,7 +106,8 @@ def _write_individuals(
     with open_table(data, column_names(columns)) as opened:
         check_target(out, opened.paths)
         guess = opened.guess(columns)
-        print(f"read as {guess}")
+        for line in guess_lines(guess):
+            print(line)
         reading = read(opened, guess.columns, numbered=True)
         again = next_replicates(reading.everyone, fit, loss, new=new, **how)
         notes = write_joined(reading, Adding([fit, again], loss, new=new), out, order="rank")

@@ -55,6 +55,8 @@ def analyse_command(
     positive: opt.Positive = None,
     negative: opt.Negative = None,
     missing: opt.Missing = None,
+    sheet: opt.Sheet = None,
+    recipe: opt.Recipe = None,
     method: opt.Method = "bayes",
     prior_prevalence: opt.PriorPrevalence = "0.5,0.5",
     prior_false_positive: opt.PriorFalsePositive = "2,2",
@@ -81,14 +83,16 @@ def analyse_command(
     settings = opt.make_settings(method, prior, loss, level, up_to)
     _check_folder(out)
     if by:
-        if population or truth:
-            raise OptionError("--by fits each group on its own; it goes without --population and --truth")
-        _by(data, by, columns, settings, out, memory, as_json)
+        if population or truth or recipe:
+            rule = "it goes without --population, --truth and --recipe"
+            raise OptionError(f"--by fits each group on its own; {rule}")
+        _by(data, by, columns, settings, out, {"memory": memory, "sheet": sheet}, as_json)
         return
     name, path = None, data
     if not data:
         name, path, truth = "Bundled example: a synthetic screening study", [str(SCREENING_FILE)], "truth"
     how: Any = {"population": population, "truth": truth, "memory": memory, "name": name, **columns}
+    how |= {"sheet": sheet, "recipe": recipe}
     with ExitStack() as stack:
         with busy("reading and fitting"):
             analysis = stack.enter_context(analysing(path, settings, **how))
@@ -120,13 +124,13 @@ def _by(
     columns: Any,
     settings: Settings,
     out: Path | None,
-    memory: str | None,
+    opening: dict[str, Any],
     as_json: bool,
 ) -> None:
     """One fit per group, as one table."""
     if not data:
         raise OptionError("--by needs a file")
-    with open_table(data, [*column_names(columns), *by], memory=memory) as opened:
+    with open_table(data, [*column_names(columns), *by], **opening) as opened:
         guess = opened.guess(columns, by)
         target = _groups_file(out, opened)
         how: Any = {"method": settings.method, "level": settings.level}
@@ -138,7 +142,9 @@ def _by(
     table = rows_table(answer)
     if target is not None:
         write_table(table, target)
-    _print_groups(table, as_json, [*guess.notes, *notes, *_untold(table)])
+    read = [Note("read-as", f"read as {guess}")]
+    read += [Note("columns-not-used", f"not used: {guess.unused}")] if guess.unused else []
+    _print_groups(table, as_json, [*read, *guess.notes, *notes, *_untold(table)])
     if target is not None and not as_json:
         print(f"\nWritten to {target}")
 

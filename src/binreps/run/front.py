@@ -16,9 +16,11 @@ from binreps.notes import Note, warn_of
 from binreps.options import generator, shown
 from binreps.run.analysis import Analysis, Settings, Source, analysed
 from binreps.run.methods import METHODS, Method, check_method
+from binreps.run.recipe import check_recipe, load_recipe, recipe_columns, recipe_sheet
 from binreps.tables.files import PathLike
-from binreps.tables.opened import OpenTable, Reading, open_table, read
+from binreps.tables.opened import OpenTable, Reading, is_path, open_table, read
 from binreps.tables.roles import AllColumns, check_keywords, column_names
+from binreps.tables.truth import truth_file, with_truth
 
 Counts = CountTable | Mapping[Any, CountTable]
 
@@ -32,6 +34,7 @@ def fit(
     rng: np.random.Generator | int | None = None,
     method: str = "bayes",
     memory: str | None = None,
+    sheet: str | None = None,
     **columns: Unpack[AllColumns],
 ) -> Any:
     """Estimate prevalence and error rates from any table: the columns that are named decide the model.
@@ -50,6 +53,8 @@ def fit(
     method : {"bayes", "map", "average", "median", "overdispersed"}
     memory : str, optional
         The most memory to use for files, such as "4GB".
+    sheet : str, optional
+        The sheet of a workbook; the first if not given.
     population : str, optional
         Column that says which population a row belongs to.
     **columns
@@ -72,7 +77,7 @@ def fit(
     check_method(method)
     if rng is not None:
         generator(rng)
-    counts, notes = _counts_of(table, columns, memory)
+    counts, notes = _counts_of(table, columns, memory, sheet)
     chosen = _method_for(counts, method)
     if prior is not None and not chosen.takes_prior:
         raise OptionError(f"the method {method} takes no prior, got {shown(prior)}")
@@ -89,11 +94,13 @@ def _method_for(counts: Counts, method: str) -> Method:
     return METHODS["populations"]
 
 
-def _counts_of(table: Any, columns: Mapping[str, Any], memory: str | None) -> tuple[Counts, tuple[Note, ...]]:
+def _counts_of(
+    table: Any, columns: Mapping[str, Any], memory: str | None, sheet: str | None
+) -> tuple[Counts, tuple[Note, ...]]:
     """The counts of any table, or those that are given."""
     if isinstance(table, CountTable | Mapping):
         return _counted(table, columns), ()
-    return _read_counts(table, columns, memory)
+    return _read_counts(table, columns, memory, sheet)
 
 
 def _counted(table: Counts, columns: Mapping[str, Any]) -> Counts:
@@ -110,17 +117,18 @@ def _counted(table: Counts, columns: Mapping[str, Any]) -> Counts:
 
 
 def _read_counts(
-    table: Any, columns: Mapping[str, Any], memory: str | None
+    table: Any, columns: Mapping[str, Any], memory: str | None, sheet: str | None
 ) -> tuple[Counts, tuple[Note, ...]]:
     """The counts of a table whose columns are named, or guessed if none is."""
     named = {name: value for name, value in columns.items() if value is not None}
     wanted, population = column_names(named), named.pop("population", None)
-    with open_table(table, wanted, memory=memory) as opened:
-        notes: tuple[Note, ...] = ()
+    with open_table(table, wanted, memory=memory, sheet=sheet) as opened:
+        notes: tuple[Note, ...] = () if opened.files is None else opened.files.notes
         if not named:
             guess = opened.guess({}, list(filter(None, [population])))
             named = dict(guess.columns)
-            notes = (Note("columns-guessed", f"read as {guess}"), *guess.notes)
+            unused = (Note("columns-not-used", f"not used: {guess.unused}"),) if guess.unused else ()
+            notes = (Note("columns-guessed", f"read as {guess}"), *unused, *guess.notes)
         reading = read(opened, named, population)
     return reading.counts, (*notes, *reading.notes)
 
@@ -132,6 +140,8 @@ def analyse(
     truth: str | CountTable | None = None,
     memory: str | None = None,
     name: str | None = None,
+    sheet: str | None = None,
+    recipe: PathLike | None = None,
     **columns: Unpack[AllColumns],
 ) -> Analysis:
     r"""Fit by every method, decide by one, and keep all of it for the terminal, a file or a report.
@@ -144,12 +154,18 @@ def analyse(
     settings : Settings, optional
         Method, prior, costs, level of intervals, length of the decision table.
     truth : str or CountTable, optional
-        Column with the true statuses, which judge the answers and inform no fit (`known` does). For counts:
-        the same individuals with their true statuses as `known`.
+        Column with the true statuses, which judge the answers and inform no fit (`known` does); in a file
+        of its own, `"truth.csv:column"`, it is joined by individual. For counts: the same individuals with
+        their true statuses as `known`.
     memory : str, optional
         The most memory to use for files, such as "4GB".
     name : str, optional
         What to call the data, if not by the name of the file.
+    sheet : str, optional
+        The sheet of a workbook; the first if not given.
+    recipe : str or path, optional
+        A recipe that `binreps read` wrote, or the summary of an analysis: the table is read exactly so, and
+        refused if it differs. It names the columns, so none is given beside it.
     population : str, optional
         Column of the populations, which took the same test.
     **columns
@@ -178,7 +194,8 @@ def analyse(
     >>> source.guess.kind, source.guess.columns["replicates"], source.missing
     ('wide', ['first', 'second', 'third'], 1)
     """
-    with analysing(table, settings, truth=truth, memory=memory, name=name, **columns) as analysis:
+    how: Any = {"memory": memory, "name": name, "sheet": sheet, "recipe": recipe}
+    with analysing(table, settings, truth=truth, **how, **columns) as analysis:
         return analysis
 
 
@@ -190,6 +207,8 @@ def analysing(
     truth: str | CountTable | None = None,
     memory: str | None = None,
     name: str | None = None,
+    sheet: str | None = None,
+    recipe: PathLike | None = None,
     **columns: Unpack[AllColumns],
 ) -> Iterator[Analysis]:
     """`analyse`, with the files kept open: what is written meanwhile needs no second reading."""
@@ -202,9 +221,33 @@ def analysing(
         return
     if isinstance(truth, CountTable):
         raise OptionError("the truth of a table must be the name of its column, got a CountTable")
+    with _analysing_table(table, settings, truth, columns, (memory, name, sheet, recipe)) as analysis:
+        yield analysis
+
+
+@contextmanager
+def _analysing_table(
+    table: Any, settings: Settings, truth: str | None, columns: Any, how: tuple[Any, Any, str | None, Any]
+) -> Iterator[Analysis]:
+    """The analysis of a table, its columns named by a recipe, by the user, or guessed."""
+    memory, name, sheet, recipe = how
+    known_recipe = None if recipe is None else load_recipe(recipe)
+    if known_recipe is not None:
+        columns = recipe_columns(known_recipe, {**columns, "truth": truth})
+        truth = columns.pop("truth", None)
+        sheet = sheet or recipe_sheet(known_recipe, table)
     named = named_columns(columns, truth)
-    with open_table(table, column_names(named), memory=memory, name=name) as opened:
-        yield analysed_source(read_source(opened, named), settings)
+    own, elsewhere = truth_file(truth) if is_path(table) else (truth, None)
+    wanted = column_names({**named, "truth": None if elsewhere else own})
+    with open_table(table, [] if known_recipe else wanted, memory=memory, name=name, sheet=sheet) as opened:
+        if known_recipe is not None:
+            check_recipe(known_recipe, opened, wanted)
+        if elsewhere is None:
+            yield analysed_source(read_source(opened, named), settings)
+            return
+        joined, notes = with_truth(opened, named, elsewhere)
+        analysis = analysed_source(read_source(joined, named), settings)
+        yield replace(analysis, notes=(*notes, *analysis.notes))
 
 
 def named_columns(columns: Mapping[str, Any], truth: str | None) -> dict[str, Any]:
@@ -233,6 +276,9 @@ def read_source(opened: OpenTable, named: Mapping[str, Any]) -> Source:
         **apart,
         columns=tuple(opened.sample),
         missing=reading.missing,
+        no_result=reading.no_result,
+        sheet=None if opened.files is None else opened.files.sheet,
+        separator=None if opened.files is None else opened.files.separator,
         reading=reading,
     )
 

@@ -79,7 +79,7 @@ class ColumnPart:
     label: bool = False
 
 
-def _words(text: str) -> frozenset[str]:
+def words_of(text: str) -> frozenset[str]:
     """Usual names, separated by blanks."""
     return frozenset(text.split())
 
@@ -89,7 +89,7 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
         "individual": ColumnPart(
             "Individual",
             "Whose replicate it is; repeat for several columns.",
-            _words(
+            words_of(
                 "individual id patient patient_id subject subject_id sample sample_id item item_id person "
                 "person_id case case_id participant participant_id specimen image claim task well unit name"
             ),
@@ -98,7 +98,7 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
         "result": ColumnPart(
             "Result",
             "Results of a long table, one row per replicate.",
-            _words(
+            words_of(
                 "result results test outcome reading answer response call detected judgement judgment vote x"
             ),
         ),
@@ -111,25 +111,27 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
         "n": ColumnPart(
             "Number of replicates n",
             "Number of replicates.",
-            _words("n ni n_i n_tests tests n_replicates replicates trials n_trials total measurements"),
+            words_of("n ni n_i n_tests tests n_replicates replicates trials n_trials total measurements"),
         ),
         "s": ColumnPart(
             "Number of positives s",
             "Number of positives.",
-            _words(
+            words_of(
                 "s si s_i positives n_positives n_positive n_pos npos hits successes detections positive k"
             ),
         ),
         "weight": ColumnPart(
             "Number of individuals",
             "Number of individuals with that n and s.",
-            _words("weight w count counts freq frequency individuals n_individuals patients subjects"),
+            words_of("weight w count counts freq frequency individuals n_individuals patients subjects"),
         ),
         "known": ColumnPart(
             "Known status (informs the fit)", "Statuses that are known, and inform the fit.", counts=False
         ),
         "truth": ColumnPart(
-            "True status (only judges)", "True statuses, which only judge the answers.", counts=False
+            "True status (only judges)",
+            "True statuses, which only judge the answers; truth.csv:column for those in another file.",
+            counts=False,
         ),
         "population": ColumnPart(
             "Population (same test)",
@@ -139,7 +141,7 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
         "source": ColumnPart(
             "Source (who or what gave the result)",
             "Who or what gave the result, in a long table; no model uses it yet.",
-            _words(
+            words_of(
                 "source source_id rater rater_id reader reader_id worker worker_id annotator annotator_id "
                 "judge judge_id radiologist pathologist observer dentist examiner technician operator "
                 "machine device instrument analyser analyzer laboratory lab kit assay method"
@@ -149,7 +151,7 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
         "covariates": ColumnPart(
             "Covariates",
             "What may change the prevalence; repeat for each column. No model uses it yet.",
-            _words(
+            words_of(
                 "age sex gender male female race ethnicity bmi weight_kg height height_cm smoker smoking "
                 "smoked diabetes diabetic hypertension hypertensive pregnant pregnancy vaccinated "
                 "vaccination symptomatic symptoms symptom fever cough asthma copd obese obesity alcohol "
@@ -165,7 +167,7 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
         "time": ColumnPart(
             "Time",
             "When it was measured; no model uses it yet.",
-            _words(
+            words_of(
                 "time date day datetime timestamp visit visit_date date_of_visit sample_date collected "
                 "collection_date date_of_collection test_date date_of_test week month year wave round"
             ),
@@ -174,7 +176,7 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
         "batch": ColumnPart(
             "Batch",
             "What was measured together: a plate, a run, a lot; no model uses it yet.",
-            _words("batch batch_id plate plate_id run run_id lot lot_id lot_number rack tray cartridge"),
+            words_of("batch batch_id plate plate_id run run_id lot lot_id lot_number rack tray cartridge"),
             counts=False,
         ),
         "positive": ColumnPart(
@@ -200,7 +202,7 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
 )
 """Every part, by the keyword that names its column."""
 
-STATUS_NAMES = _words(
+STATUS_NAMES = words_of(
     "truth true_status status known gold gold_standard reference disease diseased infected t y"
 )
 """How columns with a status are usually called: known or truth, and only the user knows which."""

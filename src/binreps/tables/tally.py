@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -26,7 +27,7 @@ import numpy as np
 from binreps.counts import UNKNOWN, CountTable, is_null
 from binreps.errors import DataError, OptionError
 from binreps.notes import Note
-from binreps.tables.roles import Labels, Roles, check_columns
+from binreps.tables.roles import BLANK, Labels, Roles, check_columns
 
 Frame = Any  # nw.DataFrame or nw.LazyFrame: their union has no common type that can be grouped
 
@@ -42,6 +43,7 @@ CLASH, UNREADABLE = 2, 3  # codes of KNOWN besides 0, 1 and UNKNOWN
 TEXT = (nw.String, nw.Categorical, nw.Enum)
 _COUNT = r"^[0-9]{1,16}(?:[.,]0*)?$"  # a count written as text, also by software that writes 3 as 3.0 or 3,0
 
+_WORDS = 8  # for no result, in a note
 _SHOWN = 3  # offending values in a message
 _LOOKED_AT = 1000  # rows fetched to find them
 _LARGEST = float(2**53)
@@ -146,6 +148,33 @@ def open_frame(frame: Any) -> Frame:
         raise DataError(f"{rule}, got {type(frame).__name__}") from None
     except nw.exceptions.DuplicateError as error:
         raise DataError(f"column names must differ; {' '.join(str(error).split())}") from None
+
+
+def no_result_words(frame: Frame, roles: Roles) -> dict[str, int]:
+    """How often each word for no result stands in the results of a prepared frame, blanks left out."""
+    schema = frame.collect_schema()
+    names = [name for name in roles.results if schema[name] in TEXT]
+    words = [word for word in roles.labels.words()[2] if word not in BLANK]
+    if not names:
+        return {}
+    worded = {name: _word(nw.col(name)) for name in names}
+    rows = frame.filter(nw.any_horizontal(*(one.is_in(words) for one in worded.values()), ignore_nulls=True))
+    patterns = rows.select(**worded).group_by(*names).agg(nw.len().alias(ROWS))
+    found: Counter[str] = Counter()
+    for *cells, number in collected(patterns).select(*names, ROWS).rows():
+        for word in cells:
+            if isinstance(word, str) and word in words:
+                found[word] += int(number)
+    return dict(sorted(found.items(), key=lambda one: (-one[1], one[0])))
+
+
+def no_result_note(words: Mapping[str, int]) -> tuple[Note, ...]:
+    """The note on words that were read as no result, if there are any."""
+    if not words:
+        return ()
+    shown = ", ".join(f"{_shown(word)} ({number:,})" for word, number in list(words.items())[:_WORDS])
+    more = f" and {len(words) - _WORDS} more words" if len(words) > _WORDS else ""
+    return (Note("words-for-no-result", f"read as no result: {shown}{more}"),)
 
 
 def _without_objects(table: Frame, roles: Roles) -> Frame:
