@@ -453,7 +453,8 @@ def verdict(made: Messy, folder: Path) -> str:
     used = {columns["n"], columns["s"]} if "n" in columns else used
     if made.only_a_question:
         raise WrongError(f"{made.only_a_question}, but it was read as {source.guess}")
-    if used != made.results or source.reading.counts != made.counts:
+    empty = {name for name in made.results if not any(map(str.strip, made.columns[name]))}
+    if used | empty != made.results | empty or source.reading.counts != made.counts:
         raise WrongError(f"meant {sorted(made.results)}, but it was read as {source.guess}")
     return "read"
 

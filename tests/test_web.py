@@ -28,7 +28,7 @@ from binreps.run.methods import CHOICES
 from binreps.show.summary import summary
 from binreps.show.wording import explain
 from binreps.study.datasets import SCREENING_FILE
-from binreps.tables.roles import KINDS, PARTS
+from binreps.tables.roles import PARTS
 from binreps.web import limits, work
 from binreps.web.app import create_app, page_files
 from binreps.web.requests import Named
@@ -320,7 +320,7 @@ def test_the_page_offers_what_the_library_has(client: TestClient) -> None:
     module = client.get("/page/offered.js").text
     offered = json.loads(module.removeprefix("export const offered = ").removesuffix(";\n"))
     assert [part["id"] for part in offered["parts"]] == list(PARTS) == list(Named.model_fields)
-    assert {kind["id"] for kind in offered["kinds"]} == set(KINDS)
+    assert offered["vocabularies"]["yes/no"] == [["yes", "y"], ["no", "n"]]
     assert {method["id"] for method in offered["methods"]} == set(CHOICES)
 
 

@@ -9,15 +9,15 @@ from typing import Annotated, Any
 import typer
 
 from binreps.cli import options as opt
-from binreps.errors import DataError
 from binreps.notes import Note
-from binreps.run.front import named_columns, read_source, source_notes
+from binreps.run.analysis import Source
+from binreps.run.front import reading_source, source_notes
 from binreps.run.recipe import recipe_of
 from binreps.run.save import write_json
 from binreps.show.summary import notes_rows
 from binreps.show.wording import missing_words, plural
-from binreps.tables.guess import Guess, described
-from binreps.tables.opened import OpenTable, open_table
+from binreps.tables.guess import Guess, QuestionError, described
+from binreps.tables.opened import open_table
 from binreps.tables.roles import column_names
 
 
@@ -50,35 +50,39 @@ def read_command(
 
     Example: `binreps read t.xlsx --save recipe.json`, then `binreps analyse t.xlsx --recipe recipe.json`
     """
-    given = opt.make_columns(locals())
-    named = named_columns({**given, "population": population}, truth)
-    with open_table(data, column_names(named), memory=memory, sheet=sheet) as opened:
-        columns = described(opened.sample, named)
-        try:
-            found = read_source(opened, named)
-        except DataError:
-            if not as_json:
-                _print_columns(columns, {}, opened)
-            raise
-        recipe = recipe_of(found)
-        assert recipe is not None
-        assert found.guess is not None
-        assert found.reading is not None
-        notes = source_notes(found)
-        if save is not None:
-            write_json(recipe, save)
-        if as_json:
-            rows = [{**row, "part": part_of(row["column"], recipe["columns"])} for row in columns]
-            content = {"columns": rows, "recipe": recipe, "no_result": dict(found.no_result)}
-            print(json.dumps({**content, "notes": notes_rows(notes)}, ensure_ascii=False, indent=1))
-            return
-        for line in guess_lines(found.guess):
-            print(line)
-        _print_columns(columns, recipe["columns"], opened)
-        counts = found.reading.everyone
-        print(f"{plural(counts.individuals, 'individual')}, {plural(counts.replicates, 'replicate')}", end="")
-        print(f", {missing_words(found)}" if found.missing is not None else "")
-        _print_notes(notes, save)
+    given = {**opt.make_columns(locals()), "population": population}
+    try:
+        with reading_source(data, given, truth, memory=memory, sheet=sheet) as found:
+            _show(found, given, save, as_json)
+    except QuestionError:
+        if not as_json:
+            with open_table(data, memory=memory, sheet=sheet) as opened:
+                _print_columns(described(opened.sample, given), {}, opened.name)
+        raise
+
+
+def _show(found: Source, given: Any, save: Path | None, as_json: bool) -> None:
+    """Every column, the counts and the notes; and the recipe, kept if that is asked for."""
+    assert found.reading is not None
+    assert found.guess is not None
+    recipe = recipe_of(found)
+    assert recipe is not None
+    rows = described(found.reading.table.sample, given)
+    notes = source_notes(found)
+    if save is not None:
+        write_json(recipe, save)
+    if as_json:
+        columns = [{**row, "part": part_of(row["column"], recipe["columns"])} for row in rows]
+        content = {"columns": columns, "recipe": recipe, "no_result": dict(found.no_result)}
+        print(json.dumps({**content, "notes": notes_rows(notes)}, ensure_ascii=False, indent=1))
+        return
+    for line in guess_lines(found.guess):
+        print(line)
+    _print_columns(rows, recipe["columns"], found.name)
+    counts = found.reading.everyone
+    sizes = [plural(counts.individuals, "individual"), plural(counts.replicates, "replicate")]
+    print(", ".join(filter(None, [*sizes, missing_words(found)])))
+    _print_notes(notes, save)
 
 
 def guess_lines(guess: Guess) -> list[str]:
@@ -91,9 +95,9 @@ def part_of(column: str, columns: Any) -> str | None:
     return next((part for part in columns if column in column_names({part: columns[part]})), None)
 
 
-def _print_columns(rows: list[dict[str, Any]], columns: Any, opened: OpenTable) -> None:
+def _print_columns(rows: list[dict[str, Any]], columns: Any, name: str) -> None:
     """Every column with its part, what it holds, and its odd words, one to a line."""
-    print(f"\n{opened.name}")
+    print(f"\n{name}")
     for row in rows:
         part = part_of(row["column"], columns) or ("not used" if columns else "?")
         words = [f"{row['column']!r}: {part}", f"holds {row['holds']}"]

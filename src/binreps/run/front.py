@@ -221,33 +221,39 @@ def analysing(
         return
     if isinstance(truth, CountTable):
         raise OptionError("the truth of a table must be the name of its column, got a CountTable")
-    with _analysing_table(table, settings, truth, columns, (memory, name, sheet, recipe)) as analysis:
-        yield analysis
+    how: Any = {"memory": memory, "name": name, "sheet": sheet, "recipe": recipe}
+    with reading_source(table, columns, truth, **how) as source:
+        yield analysed_source(source, settings)
 
 
 @contextmanager
-def _analysing_table(
-    table: Any, settings: Settings, truth: str | None, columns: Any, how: tuple[Any, Any, str | None, Any]
-) -> Iterator[Analysis]:
-    """The analysis of a table, its columns named by a recipe, by the user, or guessed."""
-    memory, name, sheet, recipe = how
+def reading_source(
+    table: Any,
+    columns: Mapping[str, Any],
+    truth: str | None,
+    *,
+    memory: str | None = None,
+    name: str | None = None,
+    sheet: str | None = None,
+    recipe: PathLike | None = None,
+) -> Iterator[Source]:
+    """A table opened and counted, its columns named by a recipe, by the user, or guessed."""
     known_recipe = None if recipe is None else load_recipe(recipe)
     if known_recipe is not None:
         columns = recipe_columns(known_recipe, {**columns, "truth": truth})
         truth = columns.pop("truth", None)
         sheet = sheet or recipe_sheet(known_recipe, table)
     named = named_columns(columns, truth)
-    own, elsewhere = truth_file(truth) if is_path(table) else (truth, None)
-    wanted = column_names({**named, "truth": None if elsewhere else own})
+    elsewhere = truth_file(truth) if is_path(table) else None
+    wanted = column_names({**named, "truth": None if elsewhere else truth})
     with open_table(table, [] if known_recipe else wanted, memory=memory, name=name, sheet=sheet) as opened:
         if known_recipe is not None:
             check_recipe(known_recipe, opened, wanted)
-        if elsewhere is None:
-            yield analysed_source(read_source(opened, named), settings)
-            return
-        joined, notes = with_truth(opened, named, elsewhere)
-        analysis = analysed_source(read_source(joined, named), settings)
-        yield replace(analysis, notes=(*notes, *analysis.notes))
+        whole = opened if elsewhere is None else with_truth(opened, named, elsewhere)
+        try:
+            yield read_source(whole, named)
+        finally:
+            whole.closed = True
 
 
 def named_columns(columns: Mapping[str, Any], truth: str | None) -> dict[str, Any]:

@@ -61,6 +61,7 @@ class OpenFiles:
     notes: tuple[Note, ...] = ()  # what lies above and below the table, and which sheet was read
     sheet: str | None = None
     separator: str | None = None
+    sheets: tuple[str, ...] = ()  # all that the first workbook has
 
     def check_single(self, names: Sequence[str]) -> None:
         """Refuse to use a column of which there are two."""
@@ -95,6 +96,7 @@ class _Found:
     notes: tuple[Note, ...] = ()
     sheet: str | None = None
     separator: str | None = None
+    sheets: tuple[str, ...] = ()  # all that the first workbook has
 
 
 @contextmanager
@@ -118,7 +120,7 @@ def open_files(
             if sheet is not None and kind != "excel":
                 raise OptionError(f"sheet names a sheet of a workbook, and {paths[0]} is none; got {sheet!r}")
             found = _READERS[kind](connection, paths, _How(wanted, sheet, spill))
-            how = (found.notes, found.sheet, found.separator)
+            how = (found.notes, found.sheet, found.separator, found.sheets)
             yield OpenFiles(tuple(paths), found.rows, connection, frozenset(found.twice), *how)
         except duckdb.Error as error:
             raise DataError(_explained(str(error), paths)) from error
@@ -403,9 +405,8 @@ def _read_excel(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], ho
     ]
     whole = connection.from_arrow(pyarrow.concat_tables(tables))
     notes = dict.fromkeys(note for sheet in sheets for note in sheet.notes)
-    return _Found(
-        whole, {name for sheet in sheets for name in sheet.twice}, tuple(notes), sheet=sheets[0].name
-    )
+    twice = {name for sheet in sheets for name in sheet.twice}
+    return _Found(whole, twice, tuple(notes), sheets[0].name, sheets=sheets[0].beside)
 
 
 _READERS = {"csv": _read_csv, "parquet": _read_parquet, "arrow": _read_arrow, "excel": _read_excel}

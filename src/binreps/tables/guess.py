@@ -8,6 +8,7 @@ looks like a status is never used unasked: it could train a fit or judge it, and
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, cast
@@ -16,6 +17,7 @@ from binreps.errors import DataError
 from binreps.notes import Note
 from binreps.tables.profile import (
     Profile,
+    counted,
     named,
     profiles,
     short_list,
@@ -30,12 +32,23 @@ Sample = Mapping[str, Sequence[Any]]
 _Free = Mapping[str, Profile]
 
 _ROWS = 10  # from which on a column with one value in all of them names nobody
+_FEW = 12  # different values up to which a column may hold results in labels that nobody knows
 _ODD = 12  # words that are listed of a column
 _NAMED = "name the results as replicates (--replicate), and the others as covariates (--covariates)"
 
 
 class QuestionError(DataError):
-    """A table that can be read in two ways; the sentence says how to answer."""
+    """A table that can be read in two ways; the sentence says how to answer.
+
+    Attributes
+    ----------
+    proposed : dict
+        The columns, where only the meaning of some words is open.
+    """
+
+    def __init__(self, sentence: str, proposed: Columns | None = None) -> None:
+        super().__init__(sentence)
+        self.proposed: Columns = proposed or {}
 
 
 @dataclass(frozen=True)
@@ -173,7 +186,7 @@ class _Table:
 
     def _family(self) -> list[str]:
         """The columns of results of a wide table; none if one column alone, or none, holds results."""
-        if len(self._readings()) < 2 or self._is_long():
+        if (len(self._readings()) < 2 and not self._numbered()) or self._is_long():
             return []
         numbered, called, alone = self._groups()
         groups = [*numbered, *([called] if called else [])]
@@ -189,7 +202,20 @@ class _Table:
         (family,) = groups
         self._check_rivals(family, family is called, alone, rest)
         self._check_odd(family)
+        if not frozenset.intersection(*(self.free[name].called for name in family)):
+            self._check_suspects(family)
         return self._with_empty(family)
+
+    def _check_suspects(self, chosen: Sequence[str]) -> None:
+        """Ask where other columns are called like results, and hold few words that are none."""
+        few = [one for name, one in self.free.items() if name not in chosen and 0 < len(one.words) <= _FEW]
+        suspects = [one for one in few if one.called and one.part is None and not one.plausible]
+        if suspects:
+            one = suspects[0]
+            said = f"column {one.name!r} is called like a result, but holds {counted(one.words)}"
+            raise QuestionError(
+                f"{said}; say what they mean (--positive, --negative, --missing), or {_NAMED}"
+            )
 
     def _readings(self) -> list[str]:
         """The columns that may hold results, by their values and names."""
@@ -219,8 +245,9 @@ class _Table:
         return [group for i, group in enumerate(several) if group not in several[:i]]
 
     def _may_be_family(self, names: Sequence[str]) -> bool:
-        """Whether two or more columns may hold results."""
-        return sum(self.free[name].plausible for name in names) > 1
+        """Whether two or more columns may hold results, some of them perhaps later."""
+        may = [self.free[name].plausible for name in names]
+        return any(may) and sum(may) + sum(self.free[name].holds == "nothing" for name in names) > 1
 
     def _by_vocabulary(self, names: Sequence[str]) -> list[list[str]]:
         """Columns that use the same words."""
@@ -253,7 +280,7 @@ class _Table:
         """Ask what the odd words mean in columns that would belong to the family but for them."""
         odd = [self.free[name] for name in family if self.free[name].holds not in ("results", "nothing")]
         if odd:
-            raise _odd_question(odd)
+            raise _odd_question(odd, self._with_id(list(family)))
 
     def _with_empty(self, family: Sequence[str]) -> list[str]:
         """The family with columns of its name that hold nothing yet: someone who has not read anything."""
@@ -328,8 +355,10 @@ class _Table:
         if len(choice) > 1 or (not called and not self._sure(readings)):
             raise QuestionError(self._which_result(choice))
         (result,) = choice
+        if not called:
+            self._check_suspects(choice)
         if self.free[result].holds != "results":
-            raise _odd_question([self.free[result]])
+            raise _odd_question([self.free[result]], self._long(result))
         return result
 
     def _varying(self, names: Sequence[str]) -> list[str]:
@@ -464,18 +493,22 @@ def _number(text: str) -> float:
     return float(text.replace(",", "."))
 
 
-def _odd_question(odd: Sequence[Profile]) -> QuestionError:
+def _odd_question(odd: Sequence[Profile], proposed: Columns) -> QuestionError:
     """The question what odd words mean."""
     first = odd[0]
     if first.holds == "two words":
         which = f"column {first.name!r} holds {first.contents}"
-        return QuestionError(f"{which}: say which of them is positive (--positive, --negative)")
+        return QuestionError(f"{which}: say which of them is positive (--positive, --negative)", proposed)
     said = "; ".join(f"column {one.name!r} also holds {one.odd_words()}" for one in odd[:4])
     more = f", and {len(odd) - 4} more columns do so" if len(odd) > 4 else ""
     answer = "say which are no results (--missing), or give all labels (--positive, --negative)"
-    return QuestionError(
-        f"{said}{more}; {answer}, or name the columns of results alone (--replicate, --result)"
-    )
+    alone = "or name the columns of results alone (--replicate, --result)"
+    return QuestionError(f"{said}{more}; {answer}, {alone}", proposed)
+
+
+def _odd_words(one: Profile) -> Counter[str]:
+    """The words of a column whose meaning is open."""
+    return one.words if one.holds == "two words" else one.odd if one.holds == "nearly" else Counter()
 
 
 def described(sample: Sample, given: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -486,7 +519,8 @@ def described(sample: Sample, given: Mapping[str, Any]) -> list[dict[str, Any]]:
             "column": name,
             "part": one.part,
             "holds": one.contents,
-            "odd": dict(one.odd.most_common(_ODD)) if one.holds in ("nearly", "two words") else {},
+            "odd": dict(_odd_words(one).most_common(_ODD)),
+            "vocabulary": sorted(one.vocabulary),
             "no_result": dict(one.no_result.most_common(_ODD)),
             "why": _why_not(one),
         }

@@ -64,8 +64,6 @@ class ColumnPart:
         Whether several columns can play it together.
     option : str
         The option of the command line, if it has another name than the keyword.
-    counts : bool
-        Whether it is needed to count; the others say what the counted individuals are.
     label : bool
         Whether it is not a column but a word in one.
     """
@@ -75,7 +73,6 @@ class ColumnPart:
     names: frozenset[str] = frozenset()
     many: bool = False
     option: str = ""
-    counts: bool = True
     label: bool = False
 
 
@@ -126,17 +123,16 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
             words_of("weight w count counts freq frequency individuals n_individuals patients subjects"),
         ),
         "known": ColumnPart(
-            "Known status (informs the fit)", "Statuses that are known, and inform the fit.", counts=False
+            "Known status (informs the fit)",
+            "Statuses that are known, and inform the fit.",
         ),
         "truth": ColumnPart(
             "True status (only judges)",
             "True statuses, which only judge the answers; truth.csv:column for those in another file.",
-            counts=False,
         ),
         "population": ColumnPart(
             "Population (same test)",
             "Populations that took the same test: one prevalence each.",
-            counts=False,
         ),
         "source": ColumnPart(
             "Source (who or what gave the result)",
@@ -146,7 +142,6 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
                 "judge judge_id radiologist pathologist observer dentist examiner technician operator "
                 "machine device instrument analyser analyzer laboratory lab kit assay method"
             ),
-            counts=False,
         ),
         "covariates": ColumnPart(
             "Covariates",
@@ -162,7 +157,6 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
                 "rh rhesus parity grade stage healthcare_worker hcw"
             ),
             many=True,
-            counts=False,
         ),
         "time": ColumnPart(
             "Time",
@@ -171,13 +165,11 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
                 "time date day datetime timestamp visit visit_date date_of_visit sample_date collected "
                 "collection_date date_of_collection test_date date_of_test week month year wave round"
             ),
-            counts=False,
         ),
         "batch": ColumnPart(
             "Batch",
             "What was measured together: a plate, a run, a lot; no model uses it yet.",
             words_of("batch batch_id plate plate_id run run_id lot lot_id lot_number rack tray cartridge"),
-            counts=False,
         ),
         "positive": ColumnPart(
             "Words for positive, if unusual",
@@ -216,16 +208,6 @@ KINDS: Mapping[str, str] = MappingProxyType(
     }
 )
 """The kinds of tables, in words."""
-
-NEEDED: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "long": ("individual", "result"),
-        "wide": ("individual", "replicates"),
-        "counted": ("individual", "n", "s"),
-        "cells": ("n", "s", "weight"),
-    }
-)
-"""The parts that each kind of table has."""
 
 
 class Columns(TypedDict, total=False):

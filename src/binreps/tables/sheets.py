@@ -35,6 +35,7 @@ class Sheet:
     columns: dict[str, list[str | None]]
     twice: frozenset[str]
     notes: tuple[Note, ...]
+    beside: tuple[str, ...]  # all sheets of the workbook
 
 
 def read_sheet(file: Path, wanted: Sequence[str], sheet: str | None) -> Sheet:
@@ -46,7 +47,8 @@ def read_sheet(file: Path, wanted: Sequence[str], sheet: str | None) -> Sheet:
             rows = [tuple(map(plain_text, row)) for row in chosen.iter_rows(values_only=True)]
         except Exception as error:  # a damaged sheet is found while it is read
             raise DataError(_no_workbook(file, error)) from None
-        others = [one for one in book.sheetnames if one != name]
+        names = [str(one.title) for one in book.worksheets]
+        others = [one for one in names if one != name]
         merged = _merged(file, chosen)
     where = f"sheet {name!r} of {file}"
     start = header_row(rows[:HEAD_ROWS], wanted)
@@ -54,7 +56,8 @@ def read_sheet(file: Path, wanted: Sequence[str], sheet: str | None) -> Sheet:
         raise DataError(_no_header(where, rows, wanted, others))
     _check_merged(where, merged, start, rows)
     columns, twice, around = _table(file, rows, start, wanted)
-    return Sheet(name, columns, twice, (*_others_note(name, others, sheet), *layout_notes(where, *around)))
+    notes = (*_others_note(name, others, sheet), *layout_notes(where, *around))
+    return Sheet(name, columns, twice, notes, tuple(names))
 
 
 def _table(

@@ -25,31 +25,30 @@ class TruthFile(NamedTuple):
     column: str
 
 
-def truth_file(truth: str | None) -> tuple[str | None, TruthFile | None]:
-    """A column of the table itself, or one of a file: what is before the last colon names a file that exists.
+def truth_file(truth: str | None) -> TruthFile | None:
+    """Where the truth is, if what stands before the last colon is the name of a file.
 
     Examples
     --------
-    >>> truth_file("status")
-    ('status', None)
+    >>> truth_file("status") is None
+    True
     """
     path, colon, column = (truth or "").rpartition(":")
     ends = re.search(
         r"\.(csv|tsv|tab|txt|parquet|pq|arrow|feather|ipc|xlsx|xlsm)(\.gz)?$", path, re.IGNORECASE
     )
     if truth is None or not colon or not (ends or Path(path).is_file()):
-        return truth, None
+        return None
     if not column:
         raise OptionError(f"truth must name a file and its column, such as truth.csv:status, got {truth!r}")
-    return truth, TruthFile(truth, find_files(path)[0], column)
+    return TruthFile(truth, find_files(path)[0], column)
 
 
-def with_truth(
-    opened: OpenTable, named: Mapping[str, Any], elsewhere: TruthFile
-) -> tuple[OpenTable, tuple[Note, ...]]:
-    """The table with one more column, the truth of each row's individual, and how many have none."""
+def with_truth(opened: OpenTable, named: Mapping[str, Any], elsewhere: TruthFile) -> OpenTable:
+    """The table with one more column, the truth of each row's individual; a note says how many have none."""
     assert opened.files is not None
-    guess = opened.guess({k: v for k, v in named.items() if k not in ("truth", "population")}, [])
+    given = {part: name for part, name in named.items() if part not in ("truth", "population")}
+    guess = opened.guess(given, names_of(named.get("population")))
     keys = names_of(guess.columns.get("individual"))
     if not keys:
         raise OptionError("a truth in a file of its own is joined by individual, and the table names none")
@@ -69,11 +68,10 @@ def with_truth(
     numbered = opened.files.numbered()
     both = numbered.set_alias("__rows").join(small, on, "left")
     if ORDER in numbered.columns:  # a join does not keep the order of rows
-        both = both.order(f"__rows.{quoted(ORDER)}")
-    kept = ", ".join(f"__rows.{quoted(name)}" for name in opened.files.relation.columns)
-    whole = both.project(f"{kept}, __truth.{quoted(elsewhere.name)}")
-    files = replace(opened.files, relation=whole)
-    return OpenTable(whole, opened.name, files), _unmatched(elsewhere, who, set(statuses))
+        both = both.order(quoted(ORDER))
+    whole = both.project(", ".join(map(quoted, (*opened.files.relation.columns, elsewhere.name))))
+    notes = (*opened.files.notes, *_unmatched(elsewhere, who, set(statuses)))
+    return OpenTable(whole, opened.name, replace(opened.files, relation=whole, notes=notes))
 
 
 def _statuses(elsewhere: TruthFile, keys: tuple[str, ...]) -> dict[tuple[str, ...], str | None]:
