@@ -91,7 +91,13 @@ def test_new_individuals_are_scored_by_an_earlier_fit(
 ) -> None:
     new, out = tmp_path / "new.csv", tmp_path / "scored.parquet"
     new.write_text("id,n,s\nx,6,2\ny,3,3\n", encoding="utf-8")
-    code, text, _ = run(capsys, "score", new, "--model", results / "summary.json", "--out", out)
+    words = ("score", new, "--model", results / "summary.json", "--out", out)
+    code, _, err = run(capsys, *words)
+    assert code == 2
+    assert (
+        "new.csv does not match the recipe: it has no column 'individual', 'result'; name the columns" in err
+    )
+    code, text, _ = run(capsys, *words, "--n", "n", "--s", "s")
     assert code == 0
     assert "read as one row per individual" in text
     rows = pyarrow.parquet.read_table(out).to_pylist()

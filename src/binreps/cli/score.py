@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,8 +15,9 @@ from binreps.decide.loss import Loss
 from binreps.errors import DataError
 from binreps.run.recipe import check_recipe, load_recipe, recipe_sheet, saved_recipe
 from binreps.run.save import load_fit, read_json
+from binreps.tables.guess import Guess
 from binreps.tables.join import Adding, write_joined
-from binreps.tables.opened import open_table, read
+from binreps.tables.opened import OpenTable, open_table, read
 from binreps.tables.roles import column_names
 from binreps.tables.write import check_target
 
@@ -51,22 +54,15 @@ def score_command(
     """
     columns = opt.make_columns(locals())
     fit, saved = load_fit(model), read_json(model)
-    recipe = None if columns or population or not saved_recipe(saved) else load_recipe(model)
+    recipe = None if columns or population else model_recipe(model)
     population = population or _saved(saved, "input", "population")
     if None not in fit.parts and population is None:
         raise DataError("the fit has several populations; name their column with --population")
     level = _saved(saved, "options", "level") or 0.9
     adding = Adding([fit], saved_loss(saved), new=not fitted, level=level)
     apart = [population] if population else []
-    if recipe is not None:
-        columns = {part: name for part, name in recipe["columns"].items() if part not in _NOT_SCORED}
-        sheet = sheet or recipe_sheet(recipe, data)
-    wanted = [*column_names(columns), *apart]
-    with open_table(data, [] if recipe else wanted, memory=memory, sheet=sheet) as opened:
+    with opened_like(recipe, data, columns, apart, memory, sheet) as (opened, guess):
         check_target(out, opened.paths)
-        if recipe is not None:
-            check_recipe(recipe, opened, wanted)
-        guess = opened.guess(columns, apart)
         reading = read(opened, guess.columns, population, numbered=True)
         notes = write_joined(reading, adding, out)
     for line in guess_lines(guess):
@@ -74,6 +70,34 @@ def score_command(
     for note in (*guess.notes, *reading.notes, *notes):
         print(f"• {note}")
     print(f"Written to {out}")
+
+
+def model_recipe(model: Path) -> dict[str, Any] | None:
+    """How the data of a fit were read; None for a fit saved alone, or of counts, which name nobody."""
+    if not saved_recipe(read_json(model)):
+        return None
+    recipe = load_recipe(model)
+    return None if recipe["kind"] == "cells" else recipe
+
+
+@contextmanager
+def opened_like(
+    recipe: dict[str, Any] | None,
+    data: list[str],
+    columns: Any,
+    apart: list[str],
+    memory: str | None = None,
+    sheet: str | None = None,
+) -> Iterator[tuple[OpenTable, Guess]]:
+    """Files with their columns: those of a recipe, which they must match, or named and guessed ones."""
+    if recipe is not None:
+        columns = {part: name for part, name in recipe["columns"].items() if part not in _NOT_SCORED}
+        sheet = sheet or recipe_sheet(recipe, data)
+    wanted = [*column_names(columns), *apart]
+    with open_table(data, [] if recipe else wanted, memory=memory, sheet=sheet) as opened:
+        if recipe is not None:
+            check_recipe(recipe, opened, wanted)
+        yield opened, opened.guess(columns, apart)
 
 
 def _saved(content: Any, *keys: str) -> Any:

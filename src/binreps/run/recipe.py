@@ -85,7 +85,7 @@ def _checked(where: str, recipe: Any) -> dict[str, Any]:
     names = column_names(columns)
     if not names or not all(isinstance(name, str) and name for name in names):
         raise DataError(f"{where} holds a recipe whose columns are not names")
-    if not isinstance(table, list) or not all(isinstance(recipe.get(key), str | None) for key in ("sheet",)):
+    if not isinstance(table, list) or not isinstance(recipe.get("sheet"), str | None) or "kind" not in recipe:
         raise DataError(f"{where} holds a recipe that is incomplete")
     return recipe
 
@@ -105,13 +105,14 @@ def check_recipe(recipe: Mapping[str, Any], opened: OpenTable, used: Sequence[st
     gone = [name for name in used if name not in have]
     if gone:
         columns = ", ".join(map(repr, gone))
-        raise DataError(f"{opened.name} does not match the recipe: it has no column {columns}")
+        advice = "name the columns to read it otherwise"
+        raise DataError(f"{opened.name} does not match the recipe: it has no column {columns}; {advice}")
     replicates = names_of(recipe["columns"].get("replicates"))
     known = {*recipe["table"], *column_names(recipe["columns"])}
     more = [name for name in have if name not in known and alike(name, replicates)]
     if more:
         columns = ", ".join(map(repr, more))
-        advice = "name the columns instead, or take it out"
+        advice = "name the columns to read it otherwise"
         raise DataError(f"{opened.name} does not match the recipe: it also has {columns}; {advice}")
 
 

@@ -227,7 +227,11 @@ def _worded(frame: Frame, roles: Roles, missing: int, notes: tuple[Note, ...]) -
 
 
 def count_table(
-    table: Any | PathLike | Sequence[PathLike], *, memory: str | None = None, **columns: Unpack[Columns]
+    table: Any | PathLike | Sequence[PathLike],
+    *,
+    memory: str | None = None,
+    sheet: str | None = None,
+    **columns: Unpack[Columns],
 ) -> CountTable:
     r"""Count replicates and positives per individual, then individuals per (n, s), inside the table's engine.
 
@@ -254,6 +258,8 @@ def count_table(
         spilled to the temporary directory.
     memory : str, optional
         The most memory to use for files, such as "4GB"; most of the machine's if not given.
+    sheet : str, optional
+        The sheet of a workbook; the first if not given.
     individual : str or list of str, optional
         Column, or columns together, that say whose replicate it is. In wide and counted tables it may be
         left out, which is faster: each row is then one individual. If given, rows of one individual add up.
@@ -307,9 +313,9 @@ def count_table(
     2
     """
     roles = Roles.of(**columns)
-    with open_table(table, roles.used, memory=memory) as opened:
+    with open_table(table, roles.used, memory=memory, sheet=sheet) as opened:
         reading = read(opened, columns)
-    warn_of(reading.notes)
+    warn_of((*(() if opened.files is None else opened.files.notes), *reading.notes))
     return reading.everyone
 
 

@@ -102,12 +102,12 @@ class Profile:
         """The words and numbers of its name."""
         return tokens_of(self.name)
 
-    @property
+    @cached_property
     def part(self) -> str | None:
         """The part that its name speaks of, if any: individual, status, source, covariates, time or batch."""
         return part_of(self.name)
 
-    @property
+    @cached_property
     def called(self) -> frozenset[str]:
         """The words for tests, readers or results in its name."""
         own = {"result"} if named(self.name, "result") else set()
