@@ -21,6 +21,8 @@ from binreps.tables.join import score_file
 from binreps.tables.opened import count_table
 from binreps.tables.write import replacing
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* above the header of")
+
 LOSS = Loss(inconclusive=0.2)
 EXPECTED = CountTable([2, 1, 0], [1, 0, 0])
 ROWS = [("007", "pos"), ("7", "neg"), ("007", "neg"), ("008", None)]

@@ -391,7 +391,10 @@ class _Table:
     def _nothing_reads(self) -> str:
         """The sentence for a table in which no column holds results."""
         rule = "no column holds results (0/1, yes/no, pos/neg, +/−) or counts n and s"
+        if given := names_of(self.columns.get("positive")):
+            rule = f"no column holds {listed(given)} and one other label, or those given as negative"
         called = [one for one in self.free.values() if one.called and one.part is None]
+        called.sort(key=lambda one: len(one.words) == len(one.odd))  # those with a label first
         if not called:
             return f"{rule}; the columns are {short_list(self.free)}" if self.free else rule
         one = called[0]
