@@ -111,6 +111,21 @@ def _counted(rows: Sequence[Sequence[_Cell]], weights: Sequence[int] | None = No
 
 # Names -------------------------------------------------------------------------------------------------
 
+_STEMS = (
+    "Reader",
+    "Test",
+    "Replicate",
+    "R",
+    "rep",
+    "PCR",
+    "Rater",
+    "Reading",
+    "Run",
+    "Swab",
+    "Obs",
+    "T",
+    "Result",
+)
 _SURNAMES = ("Smith", "Jones", "Müller", "Garcia", "Okafor", "Lee", "Rossi", "Novak", "Khan", "Silva")
 _ENTITIES = ("Patient", "patient_id", "Patient ID", "MRN", "ID", "Subject", "subject_no", "Study ID", "Case")
 _ORDINALS = ("First", "Second", "Third", "Fourth", "Fifth", "Sixth")
@@ -121,11 +136,10 @@ def _result_names(rng: Random, size: int) -> tuple[list[str], str]:
     """What the columns of a wide table are called, and whether nothing but people tells them apart."""
     kind = rng.choices(("number", "letter", "ordinal", "people", "titled", "tests"), (60, 10, 8, 5, 8, 9))[0]
     if kind == "number":
-        stem = rng.choice(
-            ("Reader", "Test", "Replicate", "R", "rep", "PCR", "Rater", "Reading", "Run", "Swab")
-        )
+        stem = rng.choice(_STEMS)
         between, start = rng.choice(("", " ", "_", "-", " #", ".")), rng.choice((1, 1, 1, 0))
-        return [f"{stem}{between}{i}" for i in range(start, start + size)], kind
+        end = rng.choice(("", "", "", " result", "_call"))
+        return [f"{stem}{between}{i}{end}" for i in range(start, start + size)], kind
     if kind == "letter":
         stem = rng.choice(("Reader ", "Observer_", "", "Lab ", "Radiologist "))
         return [f"{stem}{'ABCDEF'[i]}" for i in range(size)], kind
@@ -169,7 +183,9 @@ def _yes_no(rng: Random, people: int, spelling: str) -> tuple[str, list[str]]:
         "Night shift",
         "Flag",
         "On statins",
-        "Interpreter",
+        "HIV",
+        "Rh factor",
+        "Wheeze",
         "Fasting",
         "Adult",
     )
@@ -327,6 +343,9 @@ def _wide(rng: Random) -> Messy:
     columns = _others(rng, len(statuses), spelling)
     if rng.random() < 0.08:
         columns |= _numbered_others(rng, len(statuses))
+    if rng.random() < 0.08:  # what else was written down of each reading
+        make, what = rng.choice(((_date, "date"), (_comment, "comment"), (_measure, "Ct")))
+        columns |= {f"{name} {what}": make(rng, len(statuses), "")[1] for name in names}
     columns = {name: values for name, values in columns.items() if name not in texts}
     if rng.random() < 0.05:  # one odd word in one reader's column, or in all of them
         for name in names if rng.random() < 0.3 else [rng.choice(names)]:
@@ -375,6 +394,9 @@ def _long(rng: Random) -> Messy:
     columns[result] = _written(rng, [rows[i][j] for i, j in place], spell, no)
     if rng.random() < 0.4:
         columns[rng.choice(("Reader", "rater", "Radiologist", "Lab"))] = [_SURNAMES[j] for _, j in place]
+    if rng.random() < 0.25:  # which of an individual's readings it is
+        name = rng.choice(("Replicate", "Test no", "Visit", "Seq", "rep", "Reading no"))
+        columns[name] = [str(j + 1) for _, j in place]
     if rng.random() < 0.15:
         columns["Row"] = [str(i) for i in range(1, len(place) + 1)]
     if rng.random() < 0.12:  # yes or no, but of the row

@@ -166,6 +166,7 @@ def test_real_files_are_recognised(name: str, kind: str) -> None:
     assert guess_file(shared_file(f"data/{name}")).kind == kind
 
 
+@pytest.mark.filterwarnings("ignore:1 row above the header of")
 def test_a_file_as_spreadsheet_programs_export_it(tmp_path: Path) -> None:
     """Semicolons, a byte-order mark, Windows line ends, decimal commas, a title, a column without name."""
     path = tmp_path / "export.csv"

@@ -225,6 +225,17 @@ def test_columns_that_are_constant_within_an_individual_are_no_results() -> None
     assert guess.unused == "'tall' (yes/no, but not of the family)"
 
 
+def test_the_number_of_a_reading_is_no_result() -> None:
+    sample = {
+        "patient": list("aabbcc"),
+        "replicate": [1, 2] * 3,
+        "result": ["pos", "pos", "neg", "neg", "neg", "pos"],
+    }
+    assert guess_columns(sample).columns == {"individual": "patient", "result": "result"}
+    with pytest.raises(QuestionError, match=r"holds result \(--result\); the candidates are 'replicate'"):
+        guess_columns({**sample, "replicate": [1, 1, 2, 2, 1, 1]})
+
+
 def test_names_are_alike_whatever_their_spelling() -> None:
     assert tokens_of("Reader1") == tokens_of("READER_1") == tokens_of("reader #1") == ("reader", "1")
     assert tokens_of("1st reading") == ("1", "reading")

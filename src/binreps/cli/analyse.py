@@ -12,6 +12,7 @@ from rich.console import Console
 
 from binreps.cli import options as opt
 from binreps.cli.progress import bar, busy
+from binreps.cli.read import guess_lines
 from binreps.cli.render import grid, render
 from binreps.errors import OptionError
 from binreps.fits.batch import COLUMNS
@@ -142,9 +143,9 @@ def _by(
     table = rows_table(answer)
     if target is not None:
         write_table(table, target)
-    read = [Note("read-as", f"read as {guess}")]
-    read += [Note("columns-not-used", f"not used: {guess.unused}")] if guess.unused else []
-    _print_groups(table, as_json, [*read, *guess.notes, *notes, *_untold(table)])
+    if not as_json:
+        print(*guess_lines(guess), sep="\n", end="\n\n")
+    _print_groups(table, as_json, [*guess.notes, *notes, *_untold(table)])
     if target is not None and not as_json:
         print(f"\nWritten to {target}")
 

@@ -345,6 +345,10 @@ class _Table:
         if not readings:
             raise QuestionError(self._nothing_reads())
         called = [name for name in readings if self.free[name].called]
+        counting = [name for name in readings if self._numbers_rows(name)]
+        if len(set(called) - set(counting)) == 1:
+            called = [name for name in called if name not in counting]
+            readings = [name for name in readings if name not in counting]
         rivals = self._varying(readings)
         if len(called) == 1:
             words = self.free[called[0]].vocabulary
@@ -361,14 +365,23 @@ class _Table:
             raise _odd_question([self.free[result]], self._long(result))
         return result
 
+    def _numbers_rows(self, name: str) -> bool:
+        """Whether a column only says which reading of someone it is: numbers from 1, none of them twice."""
+        who, one = self._who(), self.free[name]
+        rows = [row for row in zip(who, one.values, strict=True) if all(row)] if who else []
+        often = len(rows) > 1 + len({individual for individual, _ in rows})
+        return often and whole_numbers(one) and "0" not in one.words and len(set(rows)) == len(rows)
+
+    def _who(self) -> tuple[str, ...]:
+        """Whose row each is, if one column says so and people come back."""
+        ids = names_of(self.columns.get("individual")) or [n for n in self._ids() if self._comes_back(n)]
+        return self.everything[ids[0]].values if len(ids) == 1 and ids[0] in self.everything else ()
+
     def _varying(self, names: Sequence[str]) -> list[str]:
         """The columns that differ within an individual; all if none does."""
-        ids = names_of(self.columns.get("individual")) or [
-            name for name in self._ids() if self._comes_back(name)
-        ]
-        if len(ids) != 1 or ids[0] not in self.everything:
+        who = self._who()
+        if not who:
             return list(names)
-        who = self.everything[ids[0]].values
         varying = [name for name in names if not self.free[name].constant_within(who)]
         return varying or list(names)
 
