@@ -213,6 +213,18 @@ def test_what_could_be_read_in_two_ways_is_asked(sample: Any, sentence: str) -> 
     assert len(str(caught.value).splitlines()) == 1
 
 
+def test_an_individual_who_comes_twice_late_in_the_file_is_asked_for(tmp_path: Path) -> None:
+    people = [f"p{i}" for i in range(1100)]
+    people[-1] = "p0"
+    path = write(tmp_path / "a.csv", {"id": people, "test1": [0, 1] * 550, "test2": [0, 0] * 550})
+    with pytest.raises(QuestionError, match="'id' names someone in several rows"):
+        br.analyse(path)
+    average = br.Settings(method="average")
+    assert br.analyse(path, average, individual="id").counts.individuals == 1099
+    alone = br.analyse(path, average, replicates=["test1", "test2"])
+    assert alone.counts.individuals == 1100
+
+
 def test_a_reader_who_has_not_read_anything_stays() -> None:
     sample = {"id": [1, 2], "reader1": [0, 1], "reader2": [1, 1], "reader3": [None, ""]}
     assert guess_columns(sample).columns["replicates"] == ["reader1", "reader2", "reader3"]

@@ -18,6 +18,7 @@ from binreps.run.analysis import Analysis, Settings, Source, analysed
 from binreps.run.methods import METHODS, Method, check_method
 from binreps.run.recipe import check_recipe, load_recipe, recipe_columns, recipe_sheet
 from binreps.tables.files import PathLike
+from binreps.tables.guess import several_rows
 from binreps.tables.opened import OpenTable, Reading, is_path, open_table, read
 from binreps.tables.roles import AllColumns, check_keywords, column_names
 from binreps.tables.truth import truth_file, with_truth
@@ -274,6 +275,10 @@ def read_source(opened: OpenTable, named: Mapping[str, Any]) -> Source:
     guess = opened.guess(given, list(filter(None, apart.values())))
     status = apart["known"] or apart["truth"]
     reading = read(opened, {**guess.columns, "known": status}, apart["population"])
+    if (
+        guess.kind == "wide" and reading.repeated and "individual" not in given
+    ):  # beyond the rows of the guess
+        raise several_rows(str(guess.columns["individual"]))
     return Source(
         opened.name,
         tuple(map(str, opened.paths)),

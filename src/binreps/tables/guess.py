@@ -200,9 +200,9 @@ class _Table:
                 f"nothing but their values says that {self._described([alone])} are results; {_NAMED}"
             )
         (family,) = groups
-        self._check_rivals(family, family is called, alone, rest)
+        self._check_rivals(family, family is called, alone)
         self._check_odd(family)
-        if not frozenset.intersection(*(self.free[name].called for name in family)):
+        if not self._shared(family):
             self._check_suspects(family)
         return self._with_empty(family)
 
@@ -257,16 +257,18 @@ class _Table:
             groups.setdefault(one.vocabulary or frozenset(one.words), []).append(name)
         return list(groups.values())
 
-    def _check_rivals(
-        self, family: Sequence[str], called: bool, alone: Sequence[str], rest: Sequence[Sequence[str]]
-    ) -> None:
+    def _check_rivals(self, family: Sequence[str], called: bool, alone: Sequence[str]) -> None:
         """Ask where columns outside of the family could be results as well."""
         words = frozenset().union(*(self.free[name].vocabulary for name in family))
         alike = [name for name in alone if self.free[name].vocabulary & words]
-        clear = bool(frozenset.intersection(*(self.free[name].called for name in family)))
-        rivals = [] if clear else alike if called else [name for group in rest for name in group]
+        clear = bool(self._shared(family))
+        rivals = [] if clear else alike if called else alone if len(alone) > 1 else []
         if rivals:
             raise self._two_families([family, rivals])
+
+    def _shared(self, family: Sequence[str]) -> frozenset[str]:
+        """The words for results that all names of a family share."""
+        return frozenset.intersection(*(self.free[name].called for name in family))
 
     def _two_families(self, groups: Sequence[Sequence[str]]) -> QuestionError:
         """The question which columns are results."""
@@ -284,7 +286,7 @@ class _Table:
 
     def _with_empty(self, family: Sequence[str]) -> list[str]:
         """The family with columns of its name that hold nothing yet: someone who has not read anything."""
-        shared = frozenset.intersection(*(self.free[name].called for name in family))
+        shared = self._shared(family)
         return [
             name
             for name, one in self.free.items()
@@ -295,11 +297,7 @@ class _Table:
         """A table with a column for each replicate; what else could change the counts is asked for."""
         ids = [name for name in self._ids() if self._comes_back(name)]
         if ids and "individual" not in self.columns:
-            twice = f"column {ids[0]!r} names someone in several rows, of which each has results"
-            add = f"name it as individual (--individual {ids[0]}) to add their rows up"
-            raise QuestionError(
-                f"{twice}; {add}, or the replicates (--replicate) alone if each row is someone else"
-            )
+            raise several_rows(ids[0])
         found = self._with_id(list(family))
         weights = [name for name in self._weights() if name not in family]
         if weights and "individual" not in found:
@@ -502,6 +500,13 @@ class _Table:
             contents = dict.fromkeys(self.free[name].contents for name in group)
             described.append(f"{short_list(group)} ({' or '.join(list(contents)[:3])})")
         return " and ".join(described[:4])
+
+
+def several_rows(individual: str) -> QuestionError:
+    """The question for an individual who comes twice where each row has several results."""
+    twice = f"column {individual!r} names someone in several rows, of which each has results"
+    add = f"name it as individual (--individual {individual}) to add their rows up"
+    return QuestionError(f"{twice}; {add}, or the replicates (--replicate) alone if each row is someone else")
 
 
 def _number(text: str) -> float:
