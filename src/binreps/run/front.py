@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from binreps.run.recipe import check_recipe, load_recipe, recipe_columns, recipe
 from binreps.tables.files import PathLike
 from binreps.tables.guess import several_rows
 from binreps.tables.opened import OpenTable, Reading, is_path, open_table, read
-from binreps.tables.roles import AllColumns, check_keywords, column_names
+from binreps.tables.roles import AllColumns, Columns, check_keywords, column_names
 from binreps.tables.truth import truth_file, with_truth
 
 Counts = CountTable | Mapping[Any, CountTable]
@@ -275,10 +275,13 @@ def read_source(opened: OpenTable, named: Mapping[str, Any]) -> Source:
     guess = opened.guess(given, list(filter(None, apart.values())))
     status = apart["known"] or apart["truth"]
     reading = read(opened, {**guess.columns, "known": status}, apart["population"])
-    if (
-        guess.kind == "wide" and reading.repeated and "individual" not in given
-    ):  # beyond the rows of the guess
-        raise several_rows(str(guess.columns["individual"]))
+    if guess.kind == "wide" and reading.repeated and "individual" not in given:  # found beyond the first rows
+        columns = dict(guess.columns)
+        individual = columns.pop("individual")
+        if "replicates" not in given:
+            raise several_rows(str(individual))
+        guess = replace(guess, columns=cast(Columns, columns))
+        reading = read(opened, {**columns, "known": status}, apart["population"])
     return Source(
         opened.name,
         tuple(map(str, opened.paths)),
