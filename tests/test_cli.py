@@ -171,11 +171,11 @@ def test_debug_shows_where_an_error_comes_from() -> None:
 
 def test_unclear_columns_are_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
-    path.write_text("who,where,test\nx,7,1\nx,8,0\n", encoding="utf-8")
+    path.write_text("box,where,test\nx,7,1\nx,8,0\n", encoding="utf-8")
     code, _, err = run(capsys, "analyse", path)
     assert code == 2
-    assert "say which column is the individual (--individual); the candidates are 'who', 'where'" in err
-    assert run(capsys, "analyse", path, "--individual", "who")[0] == 0
+    assert "say which column is the individual (--individual); the candidates are 'box', 'where'" in err
+    assert run(capsys, "analyse", path, "--individual", "box")[0] == 0
 
 
 def test_an_input_is_never_overwritten(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -380,6 +380,15 @@ def test_another_sheet_is_described_and_counted_without_a_new_upload(client: Tes
     assert counted["read_as"][0].startswith("read as one row per individual, one column per replicate")
     assert {note["id"] for note in counted["notes"]} == {"words-for-no-result"}
     assert "file: send one" in sentence(client.post("/api/columns"))
+    book.create_sheet("Empty")
+    content = io.BytesIO()
+    book.save(content)
+    kept = upload(client, "/api/columns", content.getvalue(), "b.xlsx").json()["id"]
+    empty = client.post("/api/columns", data={"upload": kept, "sheet": "Empty"}).json()
+    assert (empty["columns"], empty["sheets"]) == ([], ["Cover", "Data", "Empty"])
+    assert empty["problem"].startswith(
+        "sheet 'Empty' of b.xlsx is empty; the other sheets are 'Cover', 'Data'"
+    )
 
 
 def test_ambiguous_columns_are_described_and_not_guessed(client: TestClient) -> None:

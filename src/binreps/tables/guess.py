@@ -385,7 +385,7 @@ class _Table:
 
     def _sure(self, readings: Sequence[str]) -> bool:
         """Whether a column not called a result may be one: people come back, and no other column may."""
-        back = "individual" in self.columns or any(map(self._comes_back, self._possible_ids(readings)))
+        back = "individual" in self.columns or any(map(self._comes_back, self._ids()))
         return back and all(self.free[name].holds == "results" for name in readings)
 
     def _which_result(self, choice: Sequence[str]) -> str:
@@ -423,24 +423,21 @@ class _Table:
             found["source"] = sources[0]
         return cast(Columns, found)
 
-    def _possible_ids(self, results: Sequence[str]) -> list[str]:
-        """The columns that can say whose result it is: by their names, or else all that say nothing else."""
-        others = [name for name, one in self.free.items() if name not in results and one.part is None]
-        return self._ids() or others
-
     def _individual(self, result: str) -> str:
-        """The column that says whose result it is: by its name, or the only one left."""
-        choice = self._possible_ids([result])
-        again = [name for name in choice if self._comes_back(name)]
-        choice = again if len(again) == 1 and self._ids() else choice
-        if len(choice) > 1:
-            candidates = f"the candidates are {short_list(choice)}"
-            raise QuestionError(f"say which column is the individual (--individual); {candidates}")
-        if not choice:
-            raise QuestionError(
-                "say which column is the individual (--individual); none is left besides the results"
-            )
-        return choice[0]
+        """The column that says whose result it is, by its name; of several, the one that comes back."""
+        ids = [name for name in self._ids() if name != result]
+        again = [name for name in ids if self._comes_back(name)]
+        choice = again if len(again) == 1 else ids
+        if len(choice) == 1:
+            return choice[0]
+        others = [name for name, one in self.free.items() if name != result and one.words and not one.called]
+        candidates = choice or [name for name in others if self.free[name].part is None]
+        what = (
+            f"the candidates are {short_list(candidates)}"
+            if candidates
+            else "none is left besides the results"
+        )
+        raise QuestionError(f"say which column is the individual (--individual); {what}")
 
     # Counts
 

@@ -88,7 +88,8 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
             "Whose replicate it is; repeat for several columns.",
             words_of(
                 "individual id patient patient_id subject subject_id sample sample_id item item_id person "
-                "person_id case case_id participant participant_id specimen image claim task well unit name"
+                "person_id case case_id participant participant_id specimen image claim task well unit name "
+                "slide who donor animal"
             ),
             many=True,
         ),

@@ -60,6 +60,12 @@ def read_sheet(file: Path, wanted: Sequence[str], sheet: str | None) -> Sheet:
     return Sheet(name, columns, twice, notes, tuple(names))
 
 
+def sheet_names(file: Path) -> list[str]:
+    """The sheets of a workbook that have cells."""
+    with _workbook(file) as book:
+        return [str(one.title) for one in book.worksheets]
+
+
 def _table(
     file: Path, rows: Sequence[Row], start: int, wanted: Sequence[str]
 ) -> tuple[dict[str, list[str | None]], frozenset[str], tuple[int, int]]:

@@ -30,6 +30,7 @@ from binreps.tables.guess import QuestionError, described
 from binreps.tables.join import Adding, in_order, joined
 from binreps.tables.opened import Reading, arrow_rows, open_table
 from binreps.tables.roles import column_names
+from binreps.tables.sheets import sheet_names
 from binreps.web import limits
 from binreps.web.requests import FileRequest
 
@@ -190,7 +191,22 @@ def _check_workbook(path: Path, name: str) -> None:
 
 
 def describe(sheet: str | None, path: Path, title: str) -> dict[str, Any]:
-    """The columns of a file with some values, and the guess of what they are, or the question instead."""
+    """The columns of a file with some values, and the guess of what they are, or the question instead.
+
+    Of a workbook with several sheets also one without a table is described, so that another can be chosen.
+    """
+    try:
+        return _described(sheet, path, title)
+    except DataError as error:
+        names = sheet_names(path) if path.suffix in (".xlsx", ".xlsm") else []
+        if len(names) < 2:
+            raise
+        content = {"name": title, "sheet": sheet or names[0], "sheets": names, "columns": [], "guess": None}
+        return {**content, "problem": str(error).replace(str(path), title), "proposed": {}}
+
+
+def _described(sheet: str | None, path: Path, title: str) -> dict[str, Any]:
+    """The columns of a file, or of a sheet in it, that has a table."""
     with open_table(path, memory=limits.MEMORY, sheet=sheet) as opened:
         limits.check_length("columns", opened.sample, limits.COLUMNS)
         rows = {row.pop("column"): row for row in described(opened.sample, {})}
