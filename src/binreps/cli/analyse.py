@@ -12,6 +12,7 @@ from rich.console import Console
 
 from binreps.cli import options as opt
 from binreps.cli.progress import bar, busy
+from binreps.cli.read import guess_lines
 from binreps.cli.render import grid, render
 from binreps.errors import OptionError
 from binreps.fits.batch import COLUMNS
@@ -42,6 +43,9 @@ def analyse_command(
     truth: opt.Truth = None,
     population: opt.Population = None,
     source: opt.Source = None,
+    covariates: opt.Covariates = None,
+    time: opt.Time = None,
+    batch: opt.Batch = None,
     by: Annotated[
         list[str] | None,
         typer.Option(
@@ -51,6 +55,9 @@ def analyse_command(
     ] = None,
     positive: opt.Positive = None,
     negative: opt.Negative = None,
+    missing: opt.Missing = None,
+    sheet: opt.Sheet = None,
+    recipe: opt.Recipe = None,
     method: opt.Method = "bayes",
     prior_prevalence: opt.PriorPrevalence = "0.5,0.5",
     prior_false_positive: opt.PriorFalsePositive = "2,2",
@@ -77,14 +84,16 @@ def analyse_command(
     settings = opt.make_settings(method, prior, loss, level, up_to)
     _check_folder(out)
     if by:
-        if population or truth:
-            raise OptionError("--by fits each group on its own; it goes without --population and --truth")
-        _by(data, by, columns, settings, out, memory, as_json)
+        if population or truth or recipe:
+            rule = "it goes without --population, --truth and --recipe"
+            raise OptionError(f"--by fits each group on its own; {rule}")
+        _by(data, by, columns, settings, out, {"memory": memory, "sheet": sheet}, as_json)
         return
     name, path = None, data
     if not data:
         name, path, truth = "Bundled example: a synthetic screening study", [str(SCREENING_FILE)], "truth"
     how: Any = {"population": population, "truth": truth, "memory": memory, "name": name, **columns}
+    how |= {"sheet": sheet, "recipe": recipe}
     with ExitStack() as stack:
         with busy("reading and fitting"):
             analysis = stack.enter_context(analysing(path, settings, **how))
@@ -116,13 +125,13 @@ def _by(
     columns: Any,
     settings: Settings,
     out: Path | None,
-    memory: str | None,
+    opening: dict[str, Any],
     as_json: bool,
 ) -> None:
     """One fit per group, as one table."""
     if not data:
         raise OptionError("--by needs a file")
-    with open_table(data, [*column_names(columns), *by], memory=memory) as opened:
+    with open_table(data, [*column_names(columns), *by], **opening) as opened:
         guess = opened.guess(columns, by)
         target = _groups_file(out, opened)
         how: Any = {"method": settings.method, "level": settings.level}
@@ -134,6 +143,8 @@ def _by(
     table = rows_table(answer)
     if target is not None:
         write_table(table, target)
+    if not as_json:
+        print(*guess_lines(guess), sep="\n", end="\n\n")
     _print_groups(table, as_json, [*guess.notes, *notes, *_untold(table)])
     if target is not None and not as_json:
         print(f"\nWritten to {target}")

@@ -48,8 +48,12 @@ Known = Annotated[str | None, _column("known")]
 Truth = Annotated[str | None, _column("truth")]
 Population = Annotated[str | None, _column("population")]
 Source = Annotated[str | None, _column("source")]
-Positive = Annotated[str | None, _column("positive")]
-Negative = Annotated[str | None, _column("negative")]
+Covariates = Annotated[list[str] | None, _column("covariates")]
+Time = Annotated[str | None, _column("time")]
+Batch = Annotated[str | None, _column("batch")]
+Positive = Annotated[list[str] | None, _column("positive")]
+Negative = Annotated[list[str] | None, _column("negative")]
+Missing = Annotated[list[str] | None, _column("missing")]
 Method = Annotated[str, _choice("--method", f"What decides: {', '.join(CHOICES)}.")]
 PriorPrevalence = Annotated[str, _choice("--prior-prevalence", "Shapes of its Beta prior.")]
 PriorFalsePositive = Annotated[str, _choice("--prior-false-positive", "The same, cut to (0, ½).")]
@@ -70,6 +74,21 @@ CostInconclusive = Annotated[
 Level = Annotated[float, _choice("--level", "Probability that intervals hold.")]
 UpTo = Annotated[
     int | None, _choice("--up-to", "Replicates of the decision table; as many as anyone had, if not given.")
+]
+Sheet = Annotated[
+    str | None,
+    typer.Option(
+        "--sheet", help="The sheet of a workbook; the first if not given.", rich_help_panel=_COLUMNS
+    ),
+]
+Recipe = Annotated[
+    Path | None,
+    typer.Option(
+        "--recipe",
+        help="Read the file exactly as this recipe says: one that `binreps read` saved, or a summary.json.",
+        rich_help_panel=_COLUMNS,
+        show_default=False,
+    ),
 ]
 Memory = Annotated[str | None, _choice("--memory", "The most memory to use, such as 4GB.")]
 Json = Annotated[bool, _choice("--json", "Print JSON for machines.")]

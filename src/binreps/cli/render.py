@@ -11,9 +11,17 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from binreps.decide.checks.findings import Findings
-from binreps.run.analysis import Analysis, Part, Source
+from binreps.run.analysis import Analysis, Part
 from binreps.run.methods import METHODS
-from binreps.show.wording import method_name, named_methods, named_rates, next_words, plural
+from binreps.show.wording import (
+    method_name,
+    missing_words,
+    named_methods,
+    named_rates,
+    next_words,
+    plural,
+    read_words,
+)
 from binreps.table import Table, format_value
 
 STYLES = {"negative": "black on #92c5de", "inconclusive": "black on #f7f7c6", "positive": "white on #b2182b"}
@@ -86,23 +94,15 @@ def _indented(block: RenderableType) -> Padding:
 
 
 def _read_words(analysis: Analysis) -> RenderableType:
-    """What was read."""
+    """How it was read, and what."""
     counts, source = analysis.counts, analysis.source
     sizes = [
         plural(counts.individuals, "individual"),
         f"{plural(counts.replicates, 'replicate')}, {counts.positives:,} positive",
         plural(len(counts), "cell"),
-        _missing_words(source),
+        missing_words(source),
     ]
-    lines = [Text(" · ".join(filter(None, sizes)))]
-    if source.guess is not None:
-        lines.append(Text(f"read as {source.guess}", style="dim"))
-    return Group(*lines)
-
-
-def _missing_words(source: Source) -> str:
-    """How many results are missing, if they were counted."""
-    return "" if source.missing is None else plural(source.missing, "missing result")
+    return Group(*map(Text, read_words(source)), Text(" · ".join(filter(None, sizes))))
 
 
 def grid(table: Table) -> Grid:

@@ -66,6 +66,9 @@ class Source:
     population: str | None = None
     columns: tuple[str, ...] = ()  # all that the table has
     missing: int | None = None  # results that are missing; None where only counts were given
+    no_result: Mapping[str, int] = field(default_factory=dict)  # words for no result, and how often
+    sheet: str | None = None  # of a workbook
+    separator: str | None = None  # of a text file
     reading: Reading | None = field(default=None, repr=False, compare=False)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -16,9 +16,12 @@ from binreps.notes import Note, warn_of
 from binreps.options import generator, shown
 from binreps.run.analysis import Analysis, Settings, Source, analysed
 from binreps.run.methods import METHODS, Method, check_method
+from binreps.run.recipe import check_recipe, load_recipe, recipe_columns, recipe_sheet
 from binreps.tables.files import PathLike
-from binreps.tables.opened import OpenTable, Reading, open_table, read
-from binreps.tables.roles import AllColumns, check_keywords, column_names
+from binreps.tables.guess import several_rows
+from binreps.tables.opened import OpenTable, Reading, is_path, open_table, read
+from binreps.tables.roles import AllColumns, Columns, check_keywords, column_names
+from binreps.tables.truth import truth_file, with_truth
 
 Counts = CountTable | Mapping[Any, CountTable]
 
@@ -32,6 +35,7 @@ def fit(
     rng: np.random.Generator | int | None = None,
     method: str = "bayes",
     memory: str | None = None,
+    sheet: str | None = None,
     **columns: Unpack[AllColumns],
 ) -> Any:
     """Estimate prevalence and error rates from any table: the columns that are named decide the model.
@@ -50,6 +54,8 @@ def fit(
     method : {"bayes", "map", "average", "median", "overdispersed"}
     memory : str, optional
         The most memory to use for files, such as "4GB".
+    sheet : str, optional
+        The sheet of a workbook; the first if not given.
     population : str, optional
         Column that says which population a row belongs to.
     **columns
@@ -68,13 +74,11 @@ def fit(
     >>> result == br.fit_bayes(br.count_table(tests, individual="patient", result="test"))
     True
     """
-    if columns.pop("covariates", None) is not None:  # type: ignore[typeddict-item]
-        raise OptionError("covariates are not used by any model yet; leave them out")
     check_keywords(columns, AllColumns)
     check_method(method)
     if rng is not None:
         generator(rng)
-    counts, notes = _counts_of(table, columns, memory)
+    counts, notes = _counts_of(table, columns, memory, sheet)
     chosen = _method_for(counts, method)
     if prior is not None and not chosen.takes_prior:
         raise OptionError(f"the method {method} takes no prior, got {shown(prior)}")
@@ -91,11 +95,13 @@ def _method_for(counts: Counts, method: str) -> Method:
     return METHODS["populations"]
 
 
-def _counts_of(table: Any, columns: Mapping[str, Any], memory: str | None) -> tuple[Counts, tuple[Note, ...]]:
+def _counts_of(
+    table: Any, columns: Mapping[str, Any], memory: str | None, sheet: str | None
+) -> tuple[Counts, tuple[Note, ...]]:
     """The counts of any table, or those that are given."""
     if isinstance(table, CountTable | Mapping):
         return _counted(table, columns), ()
-    return _read_counts(table, columns, memory)
+    return _read_counts(table, columns, memory, sheet)
 
 
 def _counted(table: Counts, columns: Mapping[str, Any]) -> Counts:
@@ -112,17 +118,18 @@ def _counted(table: Counts, columns: Mapping[str, Any]) -> Counts:
 
 
 def _read_counts(
-    table: Any, columns: Mapping[str, Any], memory: str | None
+    table: Any, columns: Mapping[str, Any], memory: str | None, sheet: str | None
 ) -> tuple[Counts, tuple[Note, ...]]:
     """The counts of a table whose columns are named, or guessed if none is."""
     named = {name: value for name, value in columns.items() if value is not None}
     wanted, population = column_names(named), named.pop("population", None)
-    with open_table(table, wanted, memory=memory) as opened:
-        notes: tuple[Note, ...] = ()
+    with open_table(table, wanted, memory=memory, sheet=sheet) as opened:
+        notes: tuple[Note, ...] = () if opened.files is None else opened.files.notes
         if not named:
             guess = opened.guess({}, list(filter(None, [population])))
             named = dict(guess.columns)
-            notes = (Note("columns-guessed", f"read as {guess}"), *guess.notes)
+            unused = (Note("columns-not-used", f"not used: {guess.unused}"),) if guess.unused else ()
+            notes = (Note("columns-guessed", f"read as {guess}"), *unused, *guess.notes)
         reading = read(opened, named, population)
     return reading.counts, (*notes, *reading.notes)
 
@@ -134,6 +141,8 @@ def analyse(
     truth: str | CountTable | None = None,
     memory: str | None = None,
     name: str | None = None,
+    sheet: str | None = None,
+    recipe: PathLike | None = None,
     **columns: Unpack[AllColumns],
 ) -> Analysis:
     r"""Fit by every method, decide by one, and keep all of it for the terminal, a file or a report.
@@ -146,12 +155,18 @@ def analyse(
     settings : Settings, optional
         Method, prior, costs, level of intervals, length of the decision table.
     truth : str or CountTable, optional
-        Column with the true statuses, which judge the answers and inform no fit (`known` does). For counts:
-        the same individuals with their true statuses as `known`.
+        Column with the true statuses, which judge the answers and inform no fit (`known` does); in a file
+        of its own, `"truth.csv:column"`, it is joined by individual. For counts: the same individuals with
+        their true statuses as `known`.
     memory : str, optional
         The most memory to use for files, such as "4GB".
     name : str, optional
         What to call the data, if not by the name of the file.
+    sheet : str, optional
+        The sheet of a workbook; the first if not given.
+    recipe : str or path, optional
+        A recipe that `binreps read` wrote, or the summary of an analysis: the table is read exactly so, and
+        refused if it differs. It names the columns, so none is given beside it.
     population : str, optional
         Column of the populations, which took the same test.
     **columns
@@ -180,7 +195,8 @@ def analyse(
     >>> source.guess.kind, source.guess.columns["replicates"], source.missing
     ('wide', ['first', 'second', 'third'], 1)
     """
-    with analysing(table, settings, truth=truth, memory=memory, name=name, **columns) as analysis:
+    how: Any = {"memory": memory, "name": name, "sheet": sheet, "recipe": recipe}
+    with analysing(table, settings, truth=truth, **how, **columns) as analysis:
         return analysis
 
 
@@ -192,6 +208,8 @@ def analysing(
     truth: str | CountTable | None = None,
     memory: str | None = None,
     name: str | None = None,
+    sheet: str | None = None,
+    recipe: PathLike | None = None,
     **columns: Unpack[AllColumns],
 ) -> Iterator[Analysis]:
     """`analyse`, with the files kept open: what is written meanwhile needs no second reading."""
@@ -204,9 +222,39 @@ def analysing(
         return
     if isinstance(truth, CountTable):
         raise OptionError("the truth of a table must be the name of its column, got a CountTable")
+    how: Any = {"memory": memory, "name": name, "sheet": sheet, "recipe": recipe}
+    with reading_source(table, columns, truth, **how) as source:
+        yield analysed_source(source, settings)
+
+
+@contextmanager
+def reading_source(
+    table: Any,
+    columns: Mapping[str, Any],
+    truth: str | None,
+    *,
+    memory: str | None = None,
+    name: str | None = None,
+    sheet: str | None = None,
+    recipe: PathLike | None = None,
+) -> Iterator[Source]:
+    """A table opened and counted, its columns named by a recipe, by the user, or guessed."""
+    known_recipe = None if recipe is None else load_recipe(recipe)
+    if known_recipe is not None:
+        columns = recipe_columns(known_recipe, {**columns, "truth": truth})
+        truth = columns.pop("truth", None)
+        sheet = sheet or recipe_sheet(known_recipe, table)
     named = named_columns(columns, truth)
-    with open_table(table, column_names(named), memory=memory, name=name) as opened:
-        yield analysed_source(read_source(opened, named), settings)
+    elsewhere = truth_file(truth) if is_path(table) else None
+    wanted = column_names({**named, "truth": None if elsewhere else truth})
+    with open_table(table, [] if known_recipe else wanted, memory=memory, name=name, sheet=sheet) as opened:
+        if known_recipe is not None:
+            check_recipe(known_recipe, opened, wanted)
+        whole = opened if elsewhere is None else with_truth(opened, named, elsewhere)
+        try:
+            yield read_source(whole, named)
+        finally:
+            whole.closed = True
 
 
 def named_columns(columns: Mapping[str, Any], truth: str | None) -> dict[str, Any]:
@@ -227,6 +275,13 @@ def read_source(opened: OpenTable, named: Mapping[str, Any]) -> Source:
     guess = opened.guess(given, list(filter(None, apart.values())))
     status = apart["known"] or apart["truth"]
     reading = read(opened, {**guess.columns, "known": status}, apart["population"])
+    if guess.kind == "wide" and reading.repeated and "individual" not in given:  # found beyond the first rows
+        columns = dict(guess.columns)
+        individual = columns.pop("individual")
+        if "replicates" not in given:
+            raise several_rows(str(individual))
+        guess = replace(guess, columns=cast(Columns, columns))
+        reading = read(opened, {**columns, "known": status}, apart["population"])
     return Source(
         opened.name,
         tuple(map(str, opened.paths)),
@@ -235,6 +290,9 @@ def read_source(opened: OpenTable, named: Mapping[str, Any]) -> Source:
         **apart,
         columns=tuple(opened.sample),
         missing=reading.missing,
+        no_result=reading.no_result,
+        sheet=None if opened.files is None else opened.files.sheet,
+        separator=None if opened.files is None else opened.files.separator,
         reading=reading,
     )
 

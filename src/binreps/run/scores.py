@@ -12,6 +12,7 @@ from binreps.table import Table
 from binreps.tables.files import PathLike
 from binreps.tables.join import ADDED, Adding, in_order, joined
 from binreps.tables.opened import Reading, arrow_rows, open_table, read
+from binreps.tables.roles import column_names
 from binreps.tables.write import write_arrow, write_file, write_table
 
 LISTED = 10_000
@@ -46,7 +47,9 @@ def reopened(analysis: Analysis, *, memory: str | None = None) -> Iterator[Readi
     if not source.reading.table.closed:
         yield source.reading
         return
-    with open_table([Path(path) for path in source.paths], source.reading.roles.used, memory=memory) as table:
+    wanted = column_names({**source.guess.columns, "population": source.population})
+    paths = [Path(path) for path in source.paths]
+    with open_table(paths, wanted, memory=memory, sheet=source.sheet) as table:
         yield read(table, source.guess.columns, source.population, numbered=True)
 
 

@@ -15,12 +15,14 @@ from binreps.show.wording import (
     REFERENCES,
     command_line,
     methods_paragraph,
+    missing_words,
     named_methods,
     named_rates,
     next_words,
     percent,
     plural,
     python_lines,
+    read_words,
     with_interval,
 )
 from binreps.table import Table, format_value
@@ -67,6 +69,8 @@ def report(analysis: Analysis, individuals: Table | None = None, scores_file: st
         plural=plural,
         percent=percent,
         with_interval=with_interval,
+        read_words=read_words,
+        missing_words=missing_words,
     )
 
 

@@ -11,6 +11,7 @@ from binreps._version import __version__
 from binreps.decide.evaluate import Evaluation
 from binreps.notes import Note
 from binreps.run.analysis import Analysis, Estimate, Part, Settings, Source
+from binreps.run.recipe import recipe_of
 from binreps.run.save import fit_to_dict, prior_to_dict
 from binreps.show.wording import command_line, methods_paragraph
 from binreps.table import Table
@@ -35,6 +36,7 @@ def summary(analysis: Analysis) -> dict[str, Any]:
         "version": VERSION,
         "binreps": __version__,
         "input": _source(analysis.source),
+        "recipe": recipe_of(analysis.source),
         "options": _options(analysis.settings),
         "data": {
             "individuals": counts.individuals,
@@ -66,6 +68,9 @@ def _source(source: Source) -> dict[str, Any]:
         "truth": source.truth,
         "population": source.population,
         "missing": source.missing,
+        "no_result": dict(source.no_result),
+        "read_as": str(source.guess) if source.guess else None,
+        "not_used": dict(source.guess.others or {}) if source.guess else {},
     }
 
 

@@ -171,8 +171,12 @@ class Named(Body):
     truth: str | None = None
     population: str | None = None
     source: str | None = None
-    positive: str | None = None
-    negative: str | None = None
+    covariates: str | list[str] | None = None
+    time: str | None = None
+    batch: str | None = None
+    positive: str | list[str] | None = None
+    negative: str | list[str] | None = None
+    missing: str | list[str] | None = None
 
     def columns(self) -> Any:
         """The keywords of `analyse`."""
@@ -183,6 +187,7 @@ class FileRequest(Choices):
     """How to read a file, and how to analyse it."""
 
     columns: Named = Field(default_factory=Named)
+    sheet: str | None = Field(None, description="The sheet of a workbook; the first if not given.")
     cells: Cells | None = Field(None, description="The data, where no file is sent.")
 
 
