@@ -19,6 +19,7 @@ from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import FitError
 from binreps.fits.base import PosteriorFit, Trouble, check_counts, checked_prior
 from binreps.fits.posterior import Block, Estimate, Key, Marginal, Nodes, Posterior
+from binreps.fits.sampled.draws import Drawn
 from binreps.model import NAMES, Float, Prior, Rates
 from binreps.options import check_whole, generator
 from binreps.table import Table
@@ -49,7 +50,7 @@ class Chains(Posterior):
 
     def marginal(self, axis: int) -> Marginal:
         """The draws of one rate."""
-        return _Drawn(self.chains[axis])
+        return Drawn(self.chains[axis])
 
     def draws(self, size: int, rng: np.random.Generator) -> Float:
         """Draws picked at random, with replacement, from those of all chains."""
@@ -65,36 +66,6 @@ class Chains(Posterior):
         value = self._mean(nodes, key, new)
         moved = (chances - value) * weight * weight.size
         return Estimate(value, _mcse(moved.reshape(self.chains.shape[1:])))
-
-
-class _Drawn:
-    """The law of one rate as its draws give it."""
-
-    def __init__(self, draws: Float) -> None:
-        self._draws = np.sort(draws, axis=None)
-
-    error = 0.0
-    mode = float("nan")
-
-    def density(self, x: Any) -> Any:
-        """Not to be had from draws."""
-        del x
-        raise FitError("draws have no density; fit_bayes has")
-
-    def cumulative(self, x: Any) -> Any:
-        """The share of draws up to x."""
-        return np.searchsorted(self._draws, x, side="right") / self._draws.size
-
-    def quantile(self, probability: Any) -> Any:
-        """The quantile of the draws."""
-        return np.quantile(self._draws, probability)
-
-    def shortest(self, level: float) -> tuple[float, float]:
-        """The shortest interval that holds so many of the draws."""
-        held = max(int(np.ceil(level * self._draws.size)) - 1, 0)
-        lengths = self._draws[held:] - self._draws[: self._draws.size - held]
-        first = int(np.argmin(lengths))
-        return float(self._draws[first]), float(self._draws[first + held])
 
 
 @dataclass(frozen=True, repr=False)
