@@ -60,7 +60,6 @@ def test_golden_posteriors_at_the_default_error(name: str) -> None:
     readings = carcinoma() if name == "carcinoma" else crowd("rte")[0]
     fit = fit_sources(readings, rng=0)
     mean, sd, _, scores = golden(name, readings)
-    assert np.abs(fit.posterior.mean - mean).max(where=True, initial=0) < np.inf
     assert np.all(np.abs(fit.posterior.mean - mean) <= 0.06 * sd)
     assert np.all(np.abs(fit.posterior.sd / sd - 1) < 0.05)
     assert np.all(np.abs(fit.score(readings) - scores) <= 0.03)
@@ -86,12 +85,12 @@ def test_golden_posterior_at_a_smaller_error() -> None:
 
 @pytest.mark.slow
 def test_the_stated_error_holds() -> None:
-    """The bound of each quantity, with twice the oracle's own error: ≥ 93 % over seeds."""
+    """The bound of each quantity, with the oracle's own error: ≥ 93 % of them over 20 seeds."""
     readings = carcinoma()
-    mean, sd, mcse, scores = golden("carcinoma", readings)
+    mean, _, mcse, scores = golden("carcinoma", readings)
     held, score_held = [], []
-    for seed in range(8):
-        fit = fit_sources(readings, rng=seed, tol=0.1)
+    for seed in range(20):
+        fit = fit_sources(readings, rng=seed, tol=0.2, sweeps=200)
         held.append(
             np.abs(fit.posterior.mean - mean) <= fit.posterior.sampled.error * fit.posterior.sd + mcse
         )
@@ -142,7 +141,7 @@ TINY = {
 @pytest.mark.parametrize("name", TINY)
 def test_tiny_data_agree_with_weighted_draws_from_the_prior(name: str) -> None:
     fit = fit_sources(TINY[name], rng=1, tol=0.03)
-    mean, sd = from_the_prior(TINY[name], 2_000_000)
+    mean, sd = from_the_prior(TINY[name], 1_000_000)
     assert np.all(np.abs(fit.posterior.mean - mean) <= 0.06 * sd)
     assert np.all(np.abs(fit.posterior.sd / sd - 1) <= 0.04)
 
@@ -185,7 +184,7 @@ def test_an_error_that_is_not_reached_is_said() -> None:
 @pytest.mark.slow
 def test_a_prediction_is_the_score_after_the_new_individual_joined() -> None:
     fit = small_fit()
-    for said in ({"ann": 1, "bob": 0}, {"eve": 1}, {"someone": 1, "ann": 0}, {"someone": (3, 3)}):
+    for said in ({"ann": 1, "bob": 0}, {"eve": 1}, {"someone": (3, 3), "ann": 0}):
         rows = [(i, source, x) for i, row in enumerate(
             [{"ann": 1, "bob": 1, "eve": 1}] * 30 + [{"ann": 1, "bob": 1, "eve": 0}] * 20
             + [{"ann": 0, "bob": 0, "eve": 1}] * 20 + [{"ann": 0, "bob": 0, "eve": 0}] * 30

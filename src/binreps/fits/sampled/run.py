@@ -92,7 +92,8 @@ def sample(
         if not agree and len(rounds) > 1:
             rounds = rounds[len(rounds) // 2 :]  # what came before they agreed counts as a warm-up
         chain.thin(rounds)
-        wanted = done if found.worst > 2 * tol else int(np.clip(1.1 * needed - done, FIRST, done))
+        double = not agree or found.worst > 2 * tol
+        wanted = done if double else int(np.clip(1.1 * needed - done, FIRST, done))
         rounds.append(chain.round(min(wanted, most - chain.sweeps)))
 
 
