@@ -180,7 +180,7 @@ def test_fit_guesses_only_if_nothing_is_named_and_says_so() -> None:
     with pytest.warns(br.BinrepsWarning) as caught:
         guessed = br.fit(TABLE)
     assert guessed == br.fit(TABLE, **LONG)
-    assert str(caught[0].message) == "read as one row per replicate: individual 'patient', result 'test'"
+    assert str(caught[0].message).startswith("read as one row per replicate: individual 'patient', ")
     assert {warning.filename for warning in caught} == {__file__}
     with pytest.raises(br.OptionError, match="a long table needs individual"):
         br.fit(TABLE, result="test")
@@ -189,7 +189,6 @@ def test_fit_guesses_only_if_nothing_is_named_and_says_so() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"covariates": ["age"], **LONG}, "covariates are not used by any model yet; leave them out"),
         ({"rater": "x", **LONG}, "there is no keyword 'rater'; the columns are named by individual, "),
         ({"method": "magic", **LONG}, "method must be one of average, median, map, bayes, overdispersed"),
         ({"method": "average", "prior": br.Prior(), **LONG}, "the method average takes no prior"),

@@ -57,16 +57,17 @@ def test_a_status_is_never_used_unasked() -> None:
     assert not guess_columns({"n": [3], "s": [1], "truth": [0]}, left_out=["truth"]).notes
 
 
-def test_a_source_is_mentioned() -> None:
-    (note,) = guess_columns({"item": [1, 1], "rater": ["x", "y"], "result": [0, 1]}).notes
-    assert note.id == "source-not-used"
-    assert "column 'rater' is not used" in note.sentence
+def test_a_rater_is_a_source() -> None:
+    guess = guess_columns({"item": [1, 1], "rater": ["x", "y"], "result": [0, 1]})
+    assert guess.columns == {"individual": "item", "result": "result", "source": "rater"}
+    two = guess_columns({"item": [1, 1], "rater": ["x", "y"], "lab": ["a", "b"], "result": [0, 1]})
+    assert "source" not in two.columns
 
 
 @pytest.mark.parametrize(
     ("sample", "sentence"),
     [
-        ({"a": ["x"], "b": ["y"]}, "no column holds results.*; the columns are 'a', 'b'"),
+        ({"a": ["x"], "b": ["z"]}, "no column holds results.*; the columns are 'a', 'b'"),
         ({}, r"no column holds results \(0/1, yes/no, pos/neg, \+/−\) or counts n and s$"),
         ({"a": ["x", "x"], "b": ["y", "z"], "c": [1, 0]}, "which column is the individual.* 'a', 'b'"),
         ({"c": [1, 0]}, "say which column is the individual; none is left besides the results"),

@@ -164,14 +164,65 @@ def test_statuses_that_differ_within_an_individual_are_refused(engine: str) -> N
 
 @every_engine
 def test_other_labels_need_the_positive_one(engine: str) -> None:
-    table = pa.table({"who": [1, 1, 2, 3], "test": ["Detected ", "not detected", None, "detected"]})
+    table = pa.table({"who": [1, 1, 2, 3], "test": ["Growth ", "no growth", None, "growth"]})
     native = ENGINES[engine](table)
     expected = CountTable([2, 0, 1], [1, 0, 1])
-    assert count_table(native, individual="who", result="test", positive="detected") == expected
-    both = {"positive": "detected", "negative": "Not detected"}
+    assert count_table(native, individual="who", result="test", positive="growth") == expected
+    both = {"positive": "growth", "negative": "No growth"}
     assert count_table(native, individual="who", result="test", **both) == expected
-    with pytest.raises(DataError, match=r"column 'test' must hold .* got 'Detected ', 'not detected'"):
+    with pytest.raises(DataError, match=r"column 'test' must hold .* got 'Growth ', 'no growth'"):
         count_table(native, individual="who", result="test")
+
+
+@every_engine
+def test_several_labels_and_words_for_no_result(engine: str) -> None:
+    words = ["weak +", "POS", "neg", "trace", "n.d.", "Indeterminate", "haemolysed"]
+    native = ENGINES[engine](pa.table({"who": [1, 1, 1, 1, 2, 2, 2], "test": words}))
+    labels = {"positive": ["pos", "weak +"], "negative": ["neg", "trace"], "missing": "haemolysed"}
+    expected = CountTable([4, 0], [2, 0])
+    assert count_table(native, individual="who", result="test", **labels) == expected
+    with pytest.raises(DataError, match=r"column 'test' must hold .* got 'weak .', 'trace', 'haemolysed'"):
+        count_table(native, individual="who", result="test")
+    labels["negative"] = None
+    with pytest.raises(DataError, match=r"besides 'pos', 'weak .' there must be one label only"):
+        count_table(native, individual="who", result="test", **labels)
+
+
+@every_engine
+def test_a_number_may_stand_for_no_result(engine: str) -> None:
+    for kind in (pa.int64(), pa.float64()):
+        table = pa.table({"who": [1, 1, 2, 2], "test": pa.array([1, 9, 0, 1], kind)})
+        native = ENGINES[engine](table)
+        for nine in (9, "9", [9]):
+            counts = count_table(native, individual="who", result="test", missing=nine)
+            assert counts == CountTable([1, 2], [1, 1])
+    text = ENGINES[engine](pa.table({"who": [1, 1, 2, 2], "test": ["2", "9", "1", "2"]}))
+    labels = {"positive": 2, "negative": "1", "missing": 9.0}
+    assert count_table(text, individual="who", result="test", **labels) == CountTable([1, 2], [1, 1])
+
+
+def test_a_label_of_the_users_is_a_label_and_not_missing() -> None:
+    table = pa.table({"who": [1, 1, 2], "test": ["ND", "detected", "nd"]})
+    labels = {"positive": "detected", "negative": "nd"}
+    assert count_table(table, individual="who", result="test", **labels) == CountTable([2, 1], [1, 0])
+    plain = count_table(table, individual="who", result="test")
+    assert plain == CountTable([1, 0], [1, 0])
+    no = pa.table({"who": [1, 1, 2], "test": ["no", "yes", "no"]})
+    assert count_table(no, individual="who", result="test", missing="No") == CountTable([1, 0], [1, 0])
+
+
+def test_parts_that_no_model_uses_yet_are_said() -> None:
+    table = pa.table({name: [1, 0] for name in ("who", "test", "age", "sex", "day", "plate", "reader")})
+    parts = {"source": "reader", "covariates": ["age", "sex"], "time": "day", "batch": "plate"}
+    with pytest.warns(BinrepsWarning) as caught:
+        counts = count_table(table, individual="who", result="test", **parts)
+    assert counts == count_table(table, individual="who", result="test")
+    said = [str(warning.message) for warning in caught]
+    assert said[0].endswith("so column 'reader' is not used")
+    assert said[1] == "covariates are not used by any model yet, so columns 'age', 'sex' only stay"
+    assert [sentence.split()[0] for sentence in said[2:]] == ["time", "batch"]
+    with pytest.raises(DataError, match="there is no column 'bmi'"):
+        count_table(table, individual="who", result="test", covariates="bmi")
 
 
 @every_engine

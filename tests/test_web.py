@@ -330,7 +330,7 @@ def test_the_page_offers_what_the_library_has(client: TestClient) -> None:
         (b"", "empty.csv", "empty.csv is empty"),
         (b"\xff\xfe\x00a", "bad.csv", "bad.csv is not UTF-8 text"),
         (b"PAR1", "bad.parquet", "bad.parquet"),
-        (b"a,b\nx,y\n", "words.csv", "no column holds results"),
+        (b"a,b\nx,z\n", "words.csv", "no column holds results"),
         (b"x", "/etc/passwd", "passwd cannot be read"),
         (b"x", "old.xls", "save it as CSV"),
         (b"x", "book.xlsx", "book.xlsx is not a workbook"),

@@ -53,6 +53,7 @@ def next_command(
     s: opt.S = None,
     positive: opt.Positive = None,
     negative: opt.Negative = None,
+    missing: opt.Missing = None,
     new: Annotated[bool, typer.Option("--new", help="They were not in the data of the fit.")] = False,
     as_json: opt.Json = False,
 ) -> None:

@@ -42,6 +42,9 @@ def analyse_command(
     truth: opt.Truth = None,
     population: opt.Population = None,
     source: opt.Source = None,
+    covariates: opt.Covariates = None,
+    time: opt.Time = None,
+    batch: opt.Batch = None,
     by: Annotated[
         list[str] | None,
         typer.Option(
@@ -51,6 +54,7 @@ def analyse_command(
     ] = None,
     positive: opt.Positive = None,
     negative: opt.Negative = None,
+    missing: opt.Missing = None,
     method: opt.Method = "bayes",
     prior_prevalence: opt.PriorPrevalence = "0.5,0.5",
     prior_false_positive: opt.PriorFalsePositive = "2,2",

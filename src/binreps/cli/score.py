@@ -28,8 +28,13 @@ def score_command(
     s: opt.S = None,
     weight: opt.Weight = None,
     population: opt.Population = None,
+    source: opt.Source = None,
+    covariates: opt.Covariates = None,
+    time: opt.Time = None,
+    batch: opt.Batch = None,
     positive: opt.Positive = None,
     negative: opt.Negative = None,
+    missing: opt.Missing = None,
     fitted: Annotated[
         bool, typer.Option("--fitted", help="They are the individuals of the fit, not new ones.")
     ] = False,

@@ -68,8 +68,6 @@ def fit(
     >>> result == br.fit_bayes(br.count_table(tests, individual="patient", result="test"))
     True
     """
-    if columns.pop("covariates", None) is not None:  # type: ignore[typeddict-item]
-        raise OptionError("covariates are not used by any model yet; leave them out")
     check_keywords(columns, AllColumns)
     check_method(method)
     if rng is not None:

@@ -23,8 +23,9 @@ from binreps.tables.roles import (
     POSITIVE,
     STATUS_NAMES,
     Columns,
+    Labels,
     column_names,
-    source_note,
+    names_of,
 )
 from binreps.tables.tally import listed, plain_text
 
@@ -120,15 +121,18 @@ def _nearly(free: Sample) -> str:
 
 
 def _long(free: Sample, columns: Columns) -> tuple[Columns, list[Note]]:
-    """The result and whose it is; a source is mentioned, as the model does not use it."""
+    """The result, whose it is, and who gave it if one column says so."""
     results = _results(free, columns)
     result = columns.get("result") or _one(results, "result", "results")
     rest = {name: values for name, values in free.items() if name != result}
     individual = columns.get("individual") or _individual(rest)
     if individual is None:
         raise DataError("say which column is the individual; none is left besides the results")
-    notes = [source_note(name) for name in rest if _named(name, "source") and name != individual]
-    return cast(Columns, {**columns, "individual": individual, "result": result}), notes
+    sources = [name for name in rest if _named(name, "source") and name != individual]
+    found = {**columns, "individual": individual, "result": result}
+    if len(sources) == 1 and "source" not in columns:
+        found["source"] = sources[0]
+    return cast(Columns, found), []
 
 
 def _wide(free: Sample, columns: Columns) -> tuple[Columns, list[Note]]:
@@ -188,13 +192,15 @@ def _counts_named(free: Sample) -> bool:
 
 def _results(free: Sample, columns: Columns) -> list[str]:
     """The columns whose values all read as results."""
-    words = {_label(columns.get("positive")), _label(columns.get("negative"))} - {""}
-    known = words or {*POSITIVE, *NEGATIVE}
+    labels = Labels(*(names_of(columns.get(name)) for name in ("positive", "negative", "missing")))
+    positive, negative, missing = labels.words()
     results = []
     for name, values in free.items():
-        texts = {_text(value) for value in values} - {""}
-        fits = texts <= known if not words or len(words) == 2 else len(texts - words) <= 1 and texts & words
-        if texts and fits and not _named(name, "individual") and not _named(name, "source"):
+        texts = {_text(value) for value in values} - {"", *missing}
+        others = texts - {*positive, *negative}
+        fits = not others or (labels.positive and not labels.negative and len(others) == 1)
+        given = texts & {*positive, *negative} or (texts and labels.negative)
+        if given and fits and not _named(name, "individual") and not _named(name, "source"):
             results.append(name)
     return results
 
@@ -268,11 +274,6 @@ def _text(value: object) -> str:
         return ""
     text = (plain_text(value) or "").strip().lower()
     return "" if text in MISSING else text
-
-
-def _label(value: object) -> str:
-    """A label of the user's, as it is compared."""
-    return "" if value is None else str(value).strip().lower()
 
 
 def _quoted(names: Any) -> str:

@@ -212,9 +212,10 @@ def count_table(
     - cells, one row per distinct (n, s): give `n`, `s` and `weight`.
 
     Results are 0/1, booleans, or words, whatever their case: positive/negative, pos/neg, yes/no, true/false,
-    +/−. Other labels need `positive`. Missing results (null, NaN, blank, NA) are not replicates; an
-    individual with missing results only stays, with n = 0. Rows without an individual are dropped, with a
-    warning that says how many.
+    reactive/non-reactive, detected/not detected, present/absent, +/−. Other labels need `positive`. Missing
+    results (null, NaN, blank, NA) are not replicates, nor are words for no result (ND, not done,
+    indeterminate, equivocal, invalid and the like); an individual with missing results only stays, with
+    n = 0. Rows without an individual are dropped, with a warning that says how many.
 
     Parameters
     ----------
@@ -240,11 +241,16 @@ def count_table(
         keep a truth that judges a fit apart.
     source : str, optional
         Column that says who or what gave the result. The model gives all of them the same error rates, so
-        it is not used, and a warning says so.
+        it is not used, and a warning says so. In a wide table the replicates themselves are the sources.
+    covariates : str or list of str, optional
+    time, batch : str, optional
+        Columns that no model uses yet; a warning says so.
     positive, negative : optional
-        The two labels, for other words or numbers than those above: `positive="detected"`. With `positive`
-        alone, every result must be that label or one single other; finding which takes one more look at the
-        column.
+        The labels, one or several, for other words or numbers than those above: `positive="growth"`. With
+        `positive` alone, every result must be one of these or one single other; finding which takes one more
+        look at the column.
+    missing : optional
+        One or several more words, or numbers, that stand for no result.
 
     Returns
     -------

@@ -10,14 +10,42 @@ from typing import Any, TypedDict
 from binreps.errors import DataError, OptionError
 from binreps.notes import Note
 
-POSITIVE = ("positive", "pos", "yes", "true", "+", "1", "1.0", "1,0")
+VOCABULARIES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
+    {
+        "0/1": (("1", "1.0", "1,0"), ("0", "0.0", "0,0")),
+        "yes/no": (("yes", "y"), ("no", "n")),
+        "true/false": (("true",), ("false",)),
+        "positive/negative": (("positive", "pos", "pos."), ("negative", "neg", "neg.")),
+        "+/−": (("+",), ("-", "−", "–")),  # a hyphen, a minus and a dash
+        "reactive/non-reactive": (
+            ("reactive",),
+            ("non-reactive", "nonreactive", "non reactive", "not reactive", "unreactive"),
+        ),
+        "detected/not detected": (("detected",), ("not detected", "not-detected", "undetected")),
+        "present/absent": (("present",), ("absent",)),
+    }
+)
+"""Words for a positive and for a negative result, lower case, by the name of their pair."""
+
+POSITIVE = tuple(word for positive, _ in VOCABULARIES.values() for word in positive)
 """Words for a positive result, lower case."""
 
-NEGATIVE = ("negative", "neg", "no", "false", "-", "−", "–", "0", "0.0", "0,0")
-"""Words for a negative result, lower case; the signs are a hyphen, a minus and a dash."""
+NEGATIVE = tuple(word for _, negative in VOCABULARIES.values() for word in negative)
+"""Words for a negative result, lower case."""
 
-MISSING = ("", "na", "n/a", "nan", "null", "<na>")
-"""Words for a missing result, lower case."""
+BLANK = ("", "na", "n/a", "nan", "null", "<na>", "none", ".", "#n/a")
+"""Words of software for a cell that is empty, lower case."""
+
+MISSING = (
+    *BLANK,
+    *("nd", "n.d.", "n.d", "n/d", "nt", "n.t.", "not done", "not tested", "not performed"),
+    *("not determined", "not available", "not applicable", "not interpretable", "not readable"),
+    *("indeterminate", "indet", "indet.", "inconclusive", "equivocal", "equiv", "equiv.", "borderline"),
+    *("doubtful", "unclear", "uncertain", "ambiguous", "grey zone", "gray zone", "uninterpretable"),
+    *("unreadable", "invalid", "inv", "inv.", "inhibited", "inhibition", "insufficient", "qns"),
+    *("no result", "no sample", "missing", "unknown", "unk", "pending", "error", "?"),
+)
+"""Words for "no result", lower case; those that are not blank are counted, and shown."""
 
 
 @dataclass(frozen=True)
@@ -110,18 +138,63 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
         ),
         "source": ColumnPart(
             "Source (who or what gave the result)",
-            "Who or what gave the result; no model uses it yet.",
+            "Who or what gave the result, in a long table; no model uses it yet.",
             _words(
-                "source source_id rater rater_id reader reader_id worker worker_id annotator judge "
-                "radiologist observer dentist"
+                "source source_id rater rater_id reader reader_id worker worker_id annotator annotator_id "
+                "judge judge_id radiologist pathologist observer dentist examiner technician operator "
+                "machine device instrument analyser analyzer laboratory lab kit assay method"
             ),
             counts=False,
         ),
+        "covariates": ColumnPart(
+            "Covariates",
+            "What may change the prevalence; repeat for each column. No model uses it yet.",
+            _words(
+                "age sex gender male female race ethnicity bmi weight_kg height height_cm smoker smoking "
+                "smoked diabetes diabetic hypertension hypertensive pregnant pregnancy vaccinated "
+                "vaccination symptomatic symptoms symptom fever cough asthma copd obese obesity alcohol "
+                "immunosuppressed comorbidity comorbidities hospitalised hospitalized inpatient outpatient "
+                "icu ward arm treatment treated therapy medication antibiotics insured married consent "
+                "consented menopausal postmenopausal family_history history travel travelled contact "
+                "exposed exposure allergy allergies steroids anticoagulant transplant dialysis "
+                "rh rhesus parity grade stage healthcare_worker hcw"
+            ),
+            many=True,
+            counts=False,
+        ),
+        "time": ColumnPart(
+            "Time",
+            "When it was measured; no model uses it yet.",
+            _words(
+                "time date day datetime timestamp visit visit_date date_of_visit sample_date collected "
+                "collection_date date_of_collection test_date date_of_test week month year wave round"
+            ),
+            counts=False,
+        ),
+        "batch": ColumnPart(
+            "Batch",
+            "What was measured together: a plate, a run, a lot; no model uses it yet.",
+            _words("batch batch_id plate plate_id run run_id lot lot_id lot_number rack tray cartridge"),
+            counts=False,
+        ),
         "positive": ColumnPart(
-            "Word for positive, if unusual", "The label of a positive result.", label=True
+            "Words for positive, if unusual",
+            "A label of a positive result; repeat for several.",
+            many=True,
+            label=True,
         ),
         "negative": ColumnPart(
-            "Word for negative, if unusual", "The label of a negative result.", label=True
+            "Words for negative, if unusual",
+            "A label of a negative result; repeat for several.",
+            many=True,
+            label=True,
+        ),
+        "missing": ColumnPart(
+            "More words for no result",
+            "A word for no result, besides blank, NA, ND, indeterminate, invalid and the like; repeat "
+            "for several.",
+            many=True,
+            label=True,
         ),
     }
 )
@@ -164,8 +237,12 @@ class Columns(TypedDict, total=False):
     weight: str | None
     known: str | None
     source: str | None
+    covariates: str | Sequence[str] | None
+    time: str | None
+    batch: str | None
     positive: Any
     negative: Any
+    missing: Any
 
 
 class AllColumns(Columns, total=False):
@@ -175,8 +252,60 @@ class AllColumns(Columns, total=False):
 
 
 @dataclass(frozen=True)
+class Labels:
+    """How the words, or numbers, of a result read; the usual words where no positive label is given.
+
+    Attributes
+    ----------
+    positive, negative : tuple
+        Labels; with positive ones alone nothing is negative, until the other label is looked up.
+    missing : tuple
+        Words for no result besides the usual ones.
+    """
+
+    positive: tuple[Any, ...] = ()
+    negative: tuple[Any, ...] = ()
+    missing: tuple[Any, ...] = ()
+
+    def words(self) -> tuple[list[str], list[str], list[str]]:
+        """Positive, negative and missing words, lower case; a label of the user's is never missing."""
+        positive, negative = map(compared, self.positive), map(compared, self.negative)
+        both = [*positive], [*negative]
+        if not self.positive:
+            both = [*POSITIVE], [*NEGATIVE]
+        more = [*map(compared, self.missing)]
+        missing = [word for word in (*MISSING, *more) if word in more or word not in {*both[0], *both[1]}]
+        return [w for w in both[0] if w not in more], [w for w in both[1] if w not in more], missing
+
+    def check(self) -> None:
+        """Refuse a negative label alone, and one label for two things."""
+        if self.negative and not self.positive:
+            raise OptionError("negative needs positive, the label of a positive result")
+        seen: dict[str, str] = {}
+        for name, label in [(name, label) for name, all_of_it in vars(self).items() for label in all_of_it]:
+            word = compared(label)
+            if seen.get(word, name) != name:
+                raise OptionError(f"{seen[word]} and {name} must be different labels, got {label!r} twice")
+            seen[word] = name
+
+
+def compared(value: object) -> str:
+    """A label as it is compared: as text, whatever its case and the blanks around it."""
+    number = isinstance(value, float) and value.is_integer()
+    return str(int(value) if number else value).strip().lower()  # type: ignore[call-overload]
+
+
+NOT_USED_YET = ("covariates", "time", "batch")
+"""Parts that no model uses yet."""
+
+
+@dataclass(frozen=True)
 class Roles:
-    """The columns of `count_table`, checked to describe one kind of table."""
+    """The columns of `count_table`, checked to describe one kind of table.
+
+    Who gave a result is the column `source` of a long table; in a wide one the columns in `results` are the
+    sources themselves.
+    """
 
     individual: tuple[str, ...] = ()
     results: tuple[str, ...] = ()
@@ -185,8 +314,10 @@ class Roles:
     weight: str | None = None
     known: str | None = None
     source: str | None = None
-    positive: Any = None
-    negative: Any = None
+    covariates: tuple[str, ...] = ()
+    time: str | None = None
+    batch: str | None = None
+    labels: Labels = Labels()
     long: bool = False
 
     @classmethod
@@ -196,9 +327,12 @@ class Roles:
         result, replicates = columns.pop("result", None), columns.pop("replicates", None)
         if result is not None and replicates is not None:
             raise OptionError("give result (a long table) or replicates (a wide one), not both")
+        labels = Labels(*(names_of(columns.pop(name, None)) for name in ("positive", "negative", "missing")))
+        several = {name: names_of(columns.get(name)) for name in ("individual", "covariates")}
         roles = cls(
-            **{**columns, "individual": names_of(columns.get("individual"))},
+            **{**columns, **several},
             results=names_of(result) or names_of(replicates),
+            labels=labels,
             long=result is not None,
         )
         roles._check()
@@ -212,8 +346,7 @@ class Roles:
             if name.startswith("__binreps_"):
                 raise OptionError(f"column {name!r} has a name that binreps uses itself; rename it")
         self._check_kind()
-        if self.negative is not None and self.positive is None:
-            raise OptionError("negative needs positive, the label of a positive result")
+        self.labels.check()
         used = self.used
         twice = sorted({name for name in used if used.count(name) > 1})
         if twice:
@@ -234,19 +367,29 @@ class Roles:
     @property
     def used(self) -> list[str]:
         """Every column that is named."""
-        single = (self.n, self.s, self.weight, self.known, self.source)
-        return [*self.individual, *self.results, *(name for name in single if name is not None)]
+        single = (self.n, self.s, self.weight, self.known, self.source, self.time, self.batch)
+        several = (*self.individual, *self.results, *self.covariates)
+        return [*several, *(name for name in single if name is not None)]
 
     @property
     def notes(self) -> tuple[Note, ...]:
-        """That a column of sources is not used yet."""
-        return () if self.source is None else (source_note(self.source),)
+        """That sources, covariates, time and batch are not used yet."""
+        later = ((name, names_of(getattr(self, name))) for name in NOT_USED_YET)
+        notes = [unused_note(part, names) for part, names in later if names]
+        return (*(() if self.source is None else (source_note(self.source),)), *notes)
 
 
 def source_note(column: str) -> Note:
     """What is said of a column of sources."""
     same = "the model gives every source the same error rates"
     return Note("source-not-used", f"{same}, so column {column!r} is not used")
+
+
+def unused_note(part: str, names: Sequence[str]) -> Note:
+    """What is said of a part that no model uses yet."""
+    columns = f"column{'s' * (len(names) > 1)} {', '.join(map(repr, names))}"
+    verb = "are" if part == "covariates" else "is"
+    return Note(f"{part}-not-used", f"{part} {verb} not used by any model yet, so {columns} only stay")
 
 
 def check_keywords(columns: Mapping[str, Any], known: Any) -> None:

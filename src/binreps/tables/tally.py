@@ -16,6 +16,8 @@ import math
 import numbers
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
+from operator import or_
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -24,7 +26,7 @@ import numpy as np
 from binreps.counts import UNKNOWN, CountTable, is_null
 from binreps.errors import DataError, OptionError
 from binreps.notes import Note
-from binreps.tables.roles import MISSING, NEGATIVE, POSITIVE, Roles, check_columns
+from binreps.tables.roles import Labels, Roles, check_columns
 
 Frame = Any  # nw.DataFrame or nw.LazyFrame: their union has no common type that can be grouped
 
@@ -128,8 +130,9 @@ def prepare(frame: Any, roles: Roles) -> tuple[Frame, Roles]:
     check_columns(roles.used, have, listed(have))
     table = _without_objects(table, roles)
     _check_types(table, roles)
-    if roles.positive is not None and roles.negative is None:
-        roles = replace(roles, negative=_other_label(table, roles))
+    labels = roles.labels
+    if labels.positive and not labels.negative:
+        roles = replace(roles, labels=replace(labels, negative=_other_label(table, roles)))
     return table, roles
 
 
@@ -169,34 +172,30 @@ def _check_types(table: Frame, roles: Roles) -> None:
         if not schema[name].is_numeric() and schema[name] not in TEXT:
             found = listed(_first_values(table, name))
             raise DataError(f"column {name!r} must hold whole numbers ≥ 0, got {found}")
-    if roles.positive is not None:
-        _check_labels(roles, [schema[name] for name in roles.results])
+    _check_labels(roles, [schema[name] for name in roles.results])
 
 
 def _check_labels(roles: Roles, dtypes: list[Any]) -> None:
-    """Two different labels, numbers for columns of numbers."""
-    for label in (roles.positive, roles.negative):
-        number = label is None or isinstance(label, numbers.Real)
-        if not number and any(dtype.is_numeric() for dtype in dtypes):
+    """Numbers as labels for columns of numbers."""
+    for label in (*roles.labels.positive, *roles.labels.negative):
+        if _as_label(label) is None and any(dtype.is_numeric() for dtype in dtypes):
             raise OptionError(f"the results are numbers, so their labels must be too, got {label!r}")
-    if roles.negative is not None and _label(roles.positive) == _label(roles.negative):
-        raise OptionError(f"positive and negative must be different labels, got {roles.positive!r} twice")
 
 
-def _other_label(table: Frame, roles: Roles) -> Any:
-    """The one label besides the positive one; None if there is no other."""
+def _other_label(table: Frame, roles: Roles) -> tuple[Any, ...]:
+    """The one label besides the positive ones; none if there is no other."""
     schema, others = table.collect_schema(), set()
     for name in roles.results:
         numeric = schema[name].is_numeric()
-        reading = _reading(name, schema[name], roles.positive)
+        reading = _reading(name, schema[name], roles.labels)
         label = nw.col(name) if numeric else _word(nw.col(name))
         rest = table.filter(reading.given & ~reading.positive).select(label.alias(name)).unique()
         others |= set(_column(rest.head(_SHOWN), name))
     if len(others) > 1:
-        advice = "recode the others, or leave them empty if they are no results"
-        found = listed(sorted(others, key=str))
-        raise DataError(f"besides {roles.positive!r} there must be one label only, got {found}; {advice}")
-    return next(iter(others), None)
+        advice = "name the negative ones, too, or give those that are no results as missing"
+        given, found = listed(roles.labels.positive), listed(sorted(others, key=str))
+        raise DataError(f"besides {given} there must be one label only, got {found}; {advice}")
+    return tuple(others)
 
 
 def plain_text(value: object) -> str | None:
@@ -223,51 +222,65 @@ class _Reading:
     countable: nw.Expr
 
 
-def _reading(name: str, dtype: Any, positive: Any = None, negative: Any = None) -> _Reading:
+def _reading(name: str, dtype: Any, labels: Labels | None = None) -> _Reading:
     """The conditions for one column of results, by its type and the labels given."""
-    column = nw.col(name)
-    if positive is not None and negative is None:
-        reading = _reading(name, dtype, positive, positive)
-        return replace(reading, negative=reading.positive & ~reading.positive)
-    if dtype == nw.Boolean and positive is None:
+    column, labels = nw.col(name), labels or Labels()
+    if dtype == nw.Boolean and not labels.positive:
         return _Reading(column, ~column, ~column.is_null(), column)
     if dtype.is_numeric():
-        return _number_reading(column, dtype, *((1, 0) if positive is None else (positive, negative)))
-    if positive is None:
-        return _word_reading(column, POSITIVE, NEGATIVE)
-    return _word_reading(column, [_label(positive)], [_label(negative)])
+        return _number_reading(column, dtype, labels)
+    return _word_reading(column, labels)
 
 
-def _number_reading(column: nw.Expr, dtype: Any, positive: Any, negative: Any) -> _Reading:
-    """0 and 1, or two other numbers; NaN is missing."""
-    if dtype.is_integer():
-        return _Reading(column == positive, column == negative, ~column.is_null(), column)
-    column = column.cast(nw.Float64)
-    given = ~column.is_null() & ~column.is_nan()
-    return _Reading(column == positive, column == negative, given, nw.when(given).then(nw.lit(True)))
+def _number_reading(column: nw.Expr, dtype: Any, labels: Labels) -> _Reading:
+    """0 and 1, or other numbers; NaN and numbers that are called missing are."""
+    if not dtype.is_integer():
+        column = column.cast(nw.Float64)
+    given = ~column.is_null() if dtype.is_integer() else ~column.is_null() & ~column.is_nan()
+    for number in _numbers(labels.missing):
+        given = given & (column != number)
+    yes = _equals(column, _numbers(labels.positive) if labels.positive else [1])
+    no = _equals(column, _numbers(labels.negative) if labels.positive else [0])
+    plain = dtype.is_integer() and not labels.missing
+    return _Reading(yes, no, given, column if plain else nw.when(given).then(nw.lit(True)))
 
 
-def _word_reading(column: nw.Expr, positive: Sequence[str], negative: Sequence[str]) -> _Reading:
+def _equals(column: nw.Expr, values: Sequence[Any]) -> nw.Expr:
+    """Whether a column is one of some numbers; of none, it never is."""
+    found: nw.Expr = reduce(
+        or_, [column == value for value in values] or [column.is_null() & ~column.is_null()]
+    )
+    return found
+
+
+def _numbers(labels: Sequence[Any]) -> list[Any]:
+    """The labels that are numbers."""
+    return [number for number in map(_as_label, labels) if number is not None]
+
+
+def _as_label(label: Any) -> Any:
+    """A label of a column of numbers: a number, also as text; None if it is none."""
+    if isinstance(label, numbers.Real):
+        return label
+    try:
+        return float(str(label).strip().replace(",", "."))
+    except ValueError:
+        return None
+
+
+def _word_reading(column: nw.Expr, labels: Labels) -> _Reading:
     """Words, whatever their case and the blanks around them."""
     word = _word(column)
-    given = ~column.is_null() & ~word.is_in(_missing(*positive, *negative))
-    yes, no = word.is_in(list(positive)), word.is_in(list(negative))  # Spark 3 takes no tuples
+    positive, negative, missing = labels.words()
+    given = ~column.is_null() & ~word.is_in(missing)
+    yes = word.is_in(positive)  # Spark 3 takes no tuples
+    no = word.is_in(negative) if negative else yes & ~yes  # PyArrow takes no empty list
     return _Reading(yes, no, given, nw.when(given).then(nw.lit(True)))
 
 
 def _word(column: nw.Expr) -> nw.Expr:
     """A label as it is compared."""
     return column.cast(nw.String).str.strip_chars().str.to_lowercase()
-
-
-def _label(value: object) -> str:
-    """A label given by the user as it is compared."""
-    return str(value).strip().lower()
-
-
-def _missing(*labels: str) -> list[str]:
-    """The words for a missing result, but for those that are a label here."""
-    return [word for word in MISSING if word not in labels]
 
 
 def individuals(frame: Frame, roles: Roles) -> Frame:
@@ -284,9 +297,9 @@ def individuals(frame: Frame, roles: Roles) -> Frame:
 def _long_individuals(frame: Frame, roles: Roles) -> Frame:
     """Count the results of each individual."""
     schema, (result,) = frame.collect_schema(), roles.results
-    parts = {(N, S, NEGATIVES): _reading(result, schema[result], roles.positive, roles.negative)}
+    parts = {(N, S, NEGATIVES): _reading(result, schema[result], roles.labels)}
     if roles.known is not None:
-        parts[_K, _K1, _K0] = _reading(roles.known, schema[roles.known])
+        parts[_K, _K1, _K0] = _reading(roles.known, schema[roles.known], Labels(missing=roles.labels.missing))
     mark, total = _marks(frame)
     marks: dict[str, nw.Expr] = {}
     totals: list[nw.Expr] = []
@@ -320,7 +333,7 @@ def row_counts(frame: Frame, roles: Roles) -> dict[str, nw.Expr]:
     schema = frame.collect_schema()
     columns = _wide_counts(roles, schema) if roles.results else _given_counts(roles, schema)
     if roles.known is not None:
-        known = _reading(roles.known, schema[roles.known])
+        known = _reading(roles.known, schema[roles.known], Labels(missing=roles.labels.missing))
         conditions = {_K: known.given, _K1: known.positive, _K0: known.negative}
         columns |= {name: _as_number(condition) for name, condition in conditions.items()}
     return columns
@@ -328,7 +341,7 @@ def row_counts(frame: Frame, roles: Roles) -> dict[str, nw.Expr]:
 
 def _wide_counts(roles: Roles, schema: nw.Schema) -> dict[str, nw.Expr]:
     """Given, positive and negative results across the columns of a row."""
-    readings = [_reading(name, schema[name], roles.positive, roles.negative) for name in roles.results]
+    readings = [_reading(name, schema[name], roles.labels) for name in roles.results]
     parts = {N: "given", S: "positive", NEGATIVES: "negative"}
     return {
         name: nw.sum_horizontal(*(_as_number(getattr(reading, part)) for reading in readings))
@@ -435,9 +448,8 @@ def explain(frame: Frame, roles: Roles) -> DataError:
     """The error for results or counts that cannot be, with the first of them."""
     schema = frame.collect_schema()
     if roles.results:
-        readings = ((name, roles.positive, roles.negative) for name in roles.results)
         changed = DataError("the table changed while it was read")
-        return next(filter(None, (_neither(frame, *reading) for reading in readings)), changed)
+        return next(filter(None, (_neither(frame, name, roles.labels) for name in roles.results)), changed)
     wrong = frame.filter(_as_number(_good_counts(roles, schema)) == 0)
     columns = [name for name in (roles.n, roles.s, roles.weight) if name is not None]
     rows = collected(wrong.select(*columns).head(_SHOWN)).rows()
@@ -450,13 +462,13 @@ def explain(frame: Frame, roles: Roles) -> DataError:
     return DataError(f"{rule}{weight}, none missing; got {found}")
 
 
-def _neither(frame: Frame, name: str, positive: Any = None, negative: Any = None) -> DataError | None:
+def _neither(frame: Frame, name: str, labels: Labels) -> DataError | None:
     """The error for a column with results that are neither positive nor negative, if it has any."""
-    reading = _reading(name, frame.collect_schema()[name], positive, negative)
+    reading = _reading(name, frame.collect_schema()[name], labels)
     values = _first_values(frame.filter(reading.given & ~reading.positive & ~reading.negative), name)
     if not values:
         return None
-    return _not_results(name, values, None if positive is None else (positive, negative))
+    return _not_results(name, values, labels)
 
 
 def _first_values(frame: Frame, name: str) -> list[Any]:
@@ -469,10 +481,10 @@ def _first_values(frame: Frame, name: str) -> list[Any]:
     return shown
 
 
-def _not_results(name: str, values: list[Any], labels: tuple[Any, Any] | None = None) -> DataError:
+def _not_results(name: str, values: list[Any], labels: Labels | None = None) -> DataError:
     """The sentence for values that are no results."""
-    if labels is not None:
-        rule = f"{labels[0]!r}, {labels[1]!r} or missing"
+    if labels is not None and labels.positive:
+        rule = f"{', '.join(map(repr, (*labels.positive, *labels.negative)))} or missing"
         return DataError(f"column {name!r} must hold {rule}, got {listed(values)}")
     rule = "0/1, true/false, positive/negative, yes/no, +/− or missing"
     return DataError(
@@ -485,7 +497,7 @@ def _explain_known(frame: Frame, people: Frame, roles: Roles, code: int) -> Data
     name = str(roles.known)
     if code == UNREADABLE:
         rule = "0/1, true/false, positive/negative, yes/no, +/− or missing"
-        reading = _reading(name, frame.collect_schema()[name])
+        reading = _reading(name, frame.collect_schema()[name], Labels(missing=roles.labels.missing))
         wrong = frame.filter(reading.given & ~reading.positive & ~reading.negative)
         return DataError(f"column {name!r} must hold {rule}, got {listed(_first_values(wrong, name))}")
     clashes = people.with_columns(_known_code().alias(KNOWN)).filter(nw.col(KNOWN) == CLASH)

@@ -171,8 +171,12 @@ class Named(Body):
     truth: str | None = None
     population: str | None = None
     source: str | None = None
-    positive: str | None = None
-    negative: str | None = None
+    covariates: str | list[str] | None = None
+    time: str | None = None
+    batch: str | None = None
+    positive: str | list[str] | None = None
+    negative: str | list[str] | None = None
+    missing: str | list[str] | None = None
 
     def columns(self) -> Any:
         """The keywords of `analyse`."""
