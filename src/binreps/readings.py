@@ -63,8 +63,8 @@ class Readings:
     >>> print(readings.merged().table())
     Readings: 3 individuals, 4 readings by 2 sources, 2 records
     ann  bob  weight
-    yes  no        2
                    1
+    yes  no        2
     """
 
     sources: tuple[Hashable, ...]
@@ -230,10 +230,14 @@ class Readings:
     @cached_property
     def counts(self) -> CountTable:
         """The same individuals without the sources: n readings of which s are yes."""
+        return CountTable(*self.sizes, self.weight, self.known)
+
+    @property
+    def sizes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Readings of each record, and how many of them are yes."""
         times = np.ones(self.code.size) if self.times is None else self.times
         n = np.bincount(self.row, times, len(self)).astype(np.int64)
-        s = np.bincount(self.row, times * (self.code % 2), len(self)).astype(np.int64)
-        return CountTable(n, s, self.weight, self.known)
+        return n, np.bincount(self.row, times * (self.code % 2), len(self)).astype(np.int64)
 
     @cached_property
     def components(self) -> NDArray[np.int64]:
@@ -252,12 +256,13 @@ class Readings:
         return np.argsort(np.argsort(first))[where]
 
     def merged(self) -> Readings:
-        """One record for individuals that are alike, in the order in which they first appear."""
+        """One record for individuals that are alike, sorted: the same for the same data in any order."""
         lots = np.random.default_rng(1).integers(2**63, size=(2, 2 * len(self.sources)), dtype=np.uint64)
         times = np.uint64(1) if self.times is None else self.times.astype(np.uint64)
         # the sum of random numbers, 128 bits of them, tells records apart
         keys: list[Any] = [self.known, *(_sums(lot[self.code] * times, self.start) for lot in lots)]
-        order = np.lexsort(keys)
+        n, s = self.sizes
+        order = np.lexsort([*keys, s, n])
         new = np.ones(len(self), bool)
         for key in keys:
             new[1:] &= key[order][1:] == key[order][:-1]
@@ -266,10 +271,8 @@ class Readings:
         group[order] = np.cumsum(new) - 1
         weight = np.zeros(int(new.sum()), np.int64)
         np.add.at(weight, group, self.weight)
-        first = np.full(weight.size, len(self))
-        np.minimum.at(first, group, np.arange(len(self)))
-        shown = np.argsort(first)[weight[np.argsort(first)] > 0]
-        return self._taken(first[shown], weight[shown])
+        kept = weight > 0
+        return self._taken(order[new][kept], weight[kept])
 
     def take(self, records: NDArray[Any]) -> Readings:
         """Some of the records, by their numbers."""

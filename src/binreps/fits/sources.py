@@ -12,7 +12,7 @@ from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, OptionError
 from binreps.fits.base import Fit, Trouble
 from binreps.fits.posterior import Estimate
-from binreps.fits.sampled.posterior import SourcesPosterior
+from binreps.fits.sampled.posterior import Few, SourcesPosterior
 from binreps.fits.sampled.prior import SourcePrior
 from binreps.fits.sampled.run import AGREE, sample
 from binreps.model import Float, Model, Rates
@@ -20,6 +20,8 @@ from binreps.notes import Note
 from binreps.options import check_level, check_tol, check_whole, generator, shown
 from binreps.readings import Readings
 from binreps.table import Table
+
+_FEW, _FEW_SOURCES = 64, 500  # draws that scoring in another engine uses; sources up to which so many
 
 _SIDES = ("false_positive", "false_negative")
 
@@ -139,6 +141,11 @@ class SourcesFit(Fit):
             rule = "ask about Readings, or about what each source said, such as {'ann': 1, 'bob': 0}"
             raise OptionError(f"{rule}, got {len(asked)} arguments")
         return Readings.asked(asked[0] if asked else self.readings)
+
+    def few(self, *, new: bool) -> Few:
+        """A few draws that stand for all: `attach` and `score_file` score with these in any engine."""
+        size = (_FEW << new) >> (len(self.sources) > _FEW_SOURCES)  # predictions, ratios, need more
+        return self.posterior.few(self.readings, size, new=new)
 
     # Words -----------------------------------------------------------------------------------------
 

@@ -356,8 +356,8 @@ class Roles:
         """One kind of table, with all that it needs."""
         counted = self.n is not None and self.s is not None
         half = (self.n is None) != (self.s is None)
-        if half or counted == bool(self.results) or (self.weight is not None and not counted):
-            forms = "individual and result, or replicates, or n and s, or n, s and weight"
+        if half or counted == bool(self.results) or (self.weight is not None and self.long):
+            forms = "individual and result, or replicates, or n and s, and weight with the last two"
             raise OptionError(f"name the columns of one kind of table: {forms}")
         if self.long and not self.individual:
             raise OptionError("a long table needs individual, the column that says whose result it is")
@@ -382,7 +382,8 @@ class Roles:
 def source_note(column: str) -> Note:
     """What is said of a column of sources."""
     same = "the model gives every source the same error rates"
-    return Note("source-not-used", f"{same}, so column {column!r} is not used")
+    advice = f"give source={column!r} to a fit, or --source, for rates of each source"
+    return Note("source-not-used", f"{same}, so column {column!r} is not used; {advice}")
 
 
 def unused_note(part: str, names: Sequence[str]) -> Note:

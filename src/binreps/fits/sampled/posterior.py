@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from scipy.special import gammaln
@@ -17,7 +17,28 @@ from binreps.readings import Readings
 _AT_ONCE = 2**22  # chances (records × draws) at once
 _WORK = 2 * 10**8  # chances in all; beyond, fewer draws answer
 _LEAST = 256  # draws that answer at least
+_CANDIDATES = 2000  # draws that a few are chosen from
+_JUDGES = 1000  # records that choose them
 _GROUPS = 8  # groups of chains whose quantiles are compared
+
+
+class Few(NamedTuple):
+    """A few draws that stand for all: what scoring in another engine needs.
+
+    Attributes
+    ----------
+    prevalence : ndarray
+        log θ and log(1 − θ): shape (2, draws).
+    negative, positive : ndarray
+        log P(answer) of each source, no and yes, for negatives and positives: shape (sources, 2, draws).
+    population : ndarray
+        The same of a source never seen, for negatives and for positives: shape (2, 2, draws).
+    """
+
+    prevalence: Float
+    negative: Float
+    positive: Float
+    population: Float
 
 
 class Sources(Model):
@@ -89,6 +110,28 @@ class SourcesPosterior(Posterior):
         """Draws picked at random, with replacement, from those of all chains."""
         logs = self.sampled.logs[:, 0].reshape(self.mean.size, -1)
         return np.asarray(np.exp(logs[:, rng.integers(logs.shape[1], size=size)].astype(float)))
+
+    def few(self, readings: Readings, size: int, *, new: bool) -> Few:
+        """Draws that together say of these records what all draws say, chosen one by one (herding).
+
+        For new individuals they are moved so that the mean of each rate is that of all draws: a prediction
+        is a ratio of means of products of rates.
+        """
+        logs = self.sampled.logs.reshape(*self.sampled.logs.shape[:2], -1)
+        logs = logs[..., :: max(1, logs.shape[2] // _CANDIDATES)]
+        some = readings.take(np.linspace(0, len(readings) - 1, min(len(readings), _JUDGES)).astype(int))
+        own, _ = some.by_source(self.sources)
+        negative, positive = self._shares(own, logs[..., None], self._tables(logs), 0)
+        told = [_expit(positive - negative)] if not new else [_relative(negative), _relative(positive)]
+        told = [one[..., 0].astype(float) for one in told]
+        logs = logs[..., _herded(np.vstack([*told, np.exp(logs[:1, 0])]), size)].astype(float)
+        if new:
+            wanted = np.log(np.stack([self.mean, 1 - self.mean], axis=1))
+            logs += (wanted - np.log(np.exp(logs).mean(axis=2)))[..., None]
+        negative, positive = (one.reshape(len(self.sources), 2, logs.shape[2]) for one in self._tables(logs))
+        mean_p, mean_q = logs[-4], logs[-2]
+        strangers = np.stack([mean_p[::-1], mean_q])  # no and yes, for negatives and for positives
+        return Few(logs[0], negative, positive, strangers)
 
     # Records ---------------------------------------------------------------------------------------
 
@@ -165,6 +208,26 @@ class SourcesPosterior(Posterior):
         value = _weighted(chance, weight, tails)
         pairs = zip(_grouped(chance), _grouped(weight), strict=True)
         return Estimate(value, chain_error(np.stack([_weighted(*pair, tails) for pair in pairs], axis=-1)))
+
+
+def _relative(logs: Float) -> Float:
+    """Likelihoods divided by their mean over the draws."""
+    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(likelihood / likelihood.mean(axis=1, keepdims=True))
+
+
+def _herded(chances: Float, size: int) -> list[int]:
+    """Columns whose mean is close to the mean of all columns, each chosen given those before it."""
+    target, total = chances.mean(axis=1), np.zeros(len(chances))
+    chosen: list[int] = []
+    squares = (chances**2).sum(axis=0)
+    for i in range(1, min(size, chances.shape[1]) + 1):
+        # ‖total + x − i · target‖² for every column x, without what they share
+        cost = squares + 2 * (total - i * target) @ chances
+        cost[chosen] = np.inf
+        chosen.append(int(np.argmin(cost)))
+        total += chances[:, chosen[-1]]
+    return chosen
 
 
 def design(records: Readings) -> Any:

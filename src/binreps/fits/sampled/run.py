@@ -76,7 +76,7 @@ def sample(
     """Sample until the error is below tol and the chains agree, or the sweeps are used up."""
     size = readings.code.size
     chains = chains or (64 if size <= _FEW else 16)
-    most = sweeps or int(np.clip(_WORK / max(size * chains, 1), 400, 20_000))
+    most = sweeps or int(np.clip(_WORK / max(size * chains, 1), 400, 5000))
     chain = Chain(readings, prior, chains, rng)
     chain.warm(min(WARM, max(most // 2, 1)))
     rounds = [chain.round(min(FIRST, most))]
