@@ -189,9 +189,17 @@ class SourcesFit(Fit):
     @property
     def worse_than_chance(self) -> Float:
         """The probability that each source's two error rates add up to more than 1."""
+        return np.asarray((self._sums() > 1).mean(axis=1))
+
+    def says_nothing(self, within: float) -> Float:
+        """The probability that each source's two error rates add up to 1, within some distance."""
+        return np.asarray((np.abs(self._sums() - 1) < within).mean(axis=1))
+
+    def _sums(self) -> Float:
+        """Draws of p + q of each source."""
         size = len(self.sources)
-        values = self.posterior.values[1 : 2 * size + 1].reshape(2, size, -1)
-        return np.asarray((values.sum(axis=0) > 1).mean(axis=1))
+        both = self.posterior.values[1 : 2 * size + 1].reshape(2, size, self.posterior.values[0].size)
+        return np.asarray(both.sum(axis=0))
 
     def _words(self, level: float) -> str:
         """How probable the intervals are, how exact, and how the chains were."""

@@ -13,6 +13,7 @@ from binreps.fits.overdispersed import fit_overdispersed
 from binreps.fits.point.mode import MAP_PRIOR, fit_map
 from binreps.fits.point.simple import fit_average, fit_median
 from binreps.fits.populations import fit_populations
+from binreps.fits.sources import fit_sources
 from binreps.model import Prior
 from binreps.options import shown
 
@@ -110,6 +111,16 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 "Populations",
                 _INTEGRATED,
                 fit_populations,
+                takes_prior=True,
+                always=False,
+                chosen=False,
+            ),
+            Method(
+                "sources",
+                "By source",
+                "Each source has error rates of its own, which come from a population of sources; the "
+                "posterior was sampled by several chains, until its numerical error was small.",
+                fit_sources,
                 takes_prior=True,
                 always=False,
                 chosen=False,
