@@ -18,6 +18,7 @@ from binreps.notes import Note, warn_of
 from binreps.options import check_whole, generator, shown
 from binreps.readings import Readings
 from binreps.run.analysis import Analysis, Settings, Source, analysed
+from binreps.run.by_source import analysed_by_source, wants_sources
 from binreps.run.methods import METHODS, Method, check_method
 from binreps.tables.files import PathLike
 from binreps.tables.opened import OpenTable, Reading, open_table, read
@@ -181,7 +182,7 @@ def analyse(
     memory: str | None = None,
     name: str | None = None,
     **columns: Unpack[AllColumns],
-) -> Analysis:
+) -> Any:
     r"""Fit by every method, decide by one, and keep all of it for the terminal, a file or a report.
 
     Parameters
@@ -203,9 +204,13 @@ def analyse(
     **columns
         Which column plays which part, as in `count_table`; those that are not named are guessed.
 
+    source : str, optional
+        Column that says who or what gave the result: each source then has error rates of its own. Settings
+        with the method "sources" make a source of each column of a wide table.
+
     Returns
     -------
-    Analysis
+    Analysis, or SourceAnalysis where each source has rates of its own
 
     Examples
     --------
@@ -239,7 +244,7 @@ def analysing(
     memory: str | None = None,
     name: str | None = None,
     **columns: Unpack[AllColumns],
-) -> Iterator[Analysis]:
+) -> Iterator[Any]:
     """`analyse`, with the files kept open: what is written meanwhile needs no second reading."""
     settings = settings or Settings()
     if isinstance(table, CountTable | Mapping):
@@ -252,7 +257,11 @@ def analysing(
         raise OptionError("the truth of a table must be the name of its column, got a CountTable")
     named = named_columns(columns, truth)
     with open_table(table, column_names(named), memory=memory, name=name) as opened:
-        yield analysed_source(read_source(opened, named), settings)
+        source = read_source(opened, named)
+        if wants_sources(named, settings):
+            yield analysed_by_source(source, settings, source_notes(source))
+        else:
+            yield analysed_source(source, settings)
 
 
 def named_columns(columns: Mapping[str, Any], truth: str | None) -> dict[str, Any]:

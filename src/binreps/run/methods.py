@@ -136,5 +136,5 @@ CHOICES = tuple(method.id for method in METHODS.values() if method.chosen)
 
 def check_method(method: Any) -> None:
     """Refuse a method that nobody can choose."""
-    if not isinstance(method, str) or method not in CHOICES:
+    if not isinstance(method, str) or method not in (*CHOICES, "sources"):
         raise OptionError(f"method must be one of {', '.join(CHOICES)}, got {shown(method)}")

@@ -9,7 +9,7 @@ from binreps._version import __version__
 from binreps.decide.loss import Loss, check_loss, decision_words
 from binreps.fits.base import Fit, check_one_population
 from binreps.model import NAMES, Prior
-from binreps.run.analysis import Analysis, Estimate, Part, Settings
+from binreps.run.analysis import Analysis, Estimate, Part, Settings, Source
 from binreps.run.methods import METHODS
 from binreps.table import Table
 from binreps.tables.roles import PARTS
@@ -183,7 +183,11 @@ def _region_words(prior: Prior) -> str:
 
 def command_line(analysis: Analysis, out: str | None = None) -> str:
     """The command that repeats the analysis."""
-    source, settings = analysis.source, analysis.settings
+    return command_words(analysis.source, analysis.settings, out)
+
+
+def command_words(source: Source, settings: Settings, out: str | None = None) -> str:
+    """The command that analyses a source by these settings."""
     words = ["binreps", "analyse", *source.paths]
     for name, value in (source.guess.columns if source.guess else {}).items():
         if name == "known" or value is None:

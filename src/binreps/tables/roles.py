@@ -138,7 +138,7 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
         ),
         "source": ColumnPart(
             "Source (who or what gave the result)",
-            "Who or what gave the result, in a long table; no model uses it yet.",
+            "Who or what gave the result, in a long table: each gets error rates of its own.",
             _words(
                 "source source_id rater rater_id reader reader_id worker worker_id annotator annotator_id "
                 "judge judge_id radiologist pathologist observer dentist examiner technician operator "
