@@ -441,6 +441,9 @@ def check_one_population(fit: object) -> None:
     if not isinstance(fit, Fit):
         advice = "of the fit of several populations choose one, such as fit[name]"
         raise OptionError(f"fit must be one fit, got {type(fit).__name__}; {advice}")
+    if fit.has_sources:
+        rule = "this needs error rates that all replicates share, and the fit has those of each source"
+        raise OptionError(f"{rule}; next_reading says what a reading by each would tell")
 
 
 def check_integrable(name: str, shapes: tuple[float, float]) -> None:

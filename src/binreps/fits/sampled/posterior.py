@@ -8,6 +8,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 from scipy.special import gammaln
 
+from binreps.counts import UNKNOWN
 from binreps.fits.posterior import Estimate, Marginal, Nodes, Posterior, weighted_quantiles
 from binreps.fits.sampled.draws import Drawn, chain_error
 from binreps.fits.sampled.run import Sampled
@@ -146,6 +147,23 @@ class SourcesPosterior(Posterior):
         found = [self._spread(*block, at, new) for block in self._blocks(records)]
         value, error = _joined(found, (0, at.size))
         return [Estimate(value[:, i], error[:, i]) for i in range(at.size)]
+
+    def log_marginal(self, records: Readings) -> Float:
+        """log E[P(readings)] of each record, over the posterior."""
+        found = [_log_mean(np.logaddexp(*block)) for block in self._blocks(records)]
+        return np.concatenate([np.zeros(0), *found])
+
+    def log_likelihoods(self, records: Readings) -> Float:
+        """log P(readings | rates) of each record in each draw, its class alone where the status is known.
+
+        Shape (records, chains, draws).
+        """
+        found: list[Float] = []
+        for negative, positive in self._blocks(records):
+            known = records.known[sum(map(len, found)) :][: len(negative), None, None]
+            either = np.where(known == UNKNOWN, np.logaddexp(negative, positive), negative)
+            found.append(np.where(known == 1, positive, either))
+        return np.concatenate(found) if found else np.zeros((0, *self.sampled.logs.shape[2:]))
 
     def _blocks(self, records: Readings) -> Iterator[tuple[Float, Float]]:
         """log (1−θ) P(readings | T = 0) and log θ P(readings | T = 1), block by block of records.
@@ -294,6 +312,12 @@ def _weighted(values: Float, weight: Float, tails: Float) -> Float:
     """Weighted quantiles of each record."""
     rows = zip(values.reshape(len(values), -1), weight.reshape(len(weight), -1), strict=True)
     return np.stack([weighted_quantiles(value, each, tails) for value, each in rows])
+
+
+def _log_mean(logs: Float) -> Float:
+    """log of the mean over chains and draws."""
+    top = logs.max(axis=(1, 2), keepdims=True)
+    return np.asarray(np.log(np.exp(logs - top).mean(axis=(1, 2), dtype=float)) + top[:, 0, 0])
 
 
 def _joined(found: list[Estimate], empty: tuple[int, ...] = (0,)) -> Estimate:
