@@ -23,16 +23,16 @@ def simulated(people: int, wrong: np.ndarray, each: int, seed: int = 1) -> Readi
     return Readings(*zip(*rows, strict=True))
 
 
-def findings(readings: Readings, **how):
+def findings(readings: Readings, sweeps: int = 80):
     """What `check` says of a short fit."""
-    return br.check(br.fit_sources(readings, rng=1, sweeps=300, tol=0.5, **how), br.Loss())
+    return br.check(br.fit_sources(readings, rng=1, sweeps=sweeps, tol=0.5, chains=16), br.Loss())
 
 
 GOOD = np.full(6, 0.1)
 
 
 def test_good_sources_raise_no_alarm() -> None:
-    assert not findings(simulated(300, GOOD, 4)).warnings
+    assert not findings(simulated(300, GOOD, 4), 400).warnings
 
 
 def test_sources_that_nobody_links_are_said() -> None:
@@ -86,7 +86,7 @@ def test_an_error_not_reached_and_no_data_are_said() -> None:
 
 def test_a_saved_fit_says_the_same(tmp_path) -> None:
     readings = simulated(80, GOOD, 4)
-    fit = br.fit_sources(readings, rng=1, sweeps=200)
+    fit = br.fit_sources(readings, rng=1, sweeps=100)
     again = br.load_fit(br.save_fit(fit, tmp_path / "fit.json"))
     assert again == fit
     assert np.array_equal(again.posterior.mean, fit.posterior.mean)
@@ -111,7 +111,7 @@ def test_a_saved_fit_says_the_same(tmp_path) -> None:
     ],
 )
 def test_a_damaged_file_is_refused_in_a_sentence(tmp_path, spoil, sentence: str) -> None:
-    fit = br.fit_sources(simulated(20, GOOD, 4), rng=1, sweeps=40)
+    fit = br.fit_sources(simulated(20, GOOD, 4), rng=1, sweeps=20, chains=4)
     path = br.save_fit(fit, tmp_path / "fit.json")
     content = json.loads(path.read_text())
     spoil(content)

@@ -15,6 +15,7 @@ from binreps.cli.app import app
 from binreps.run.by_source import SourceAnalysis
 from binreps.show.plot import sources as draw
 
+pytestmark = pytest.mark.slow
 COLUMNS = ["--individual", "item", "--result", "vote"]
 
 
@@ -29,6 +30,11 @@ def write_votes(path, people: int = 400, seed: int = 3):
             lines.append(f"i{i},<w{j}>,{'yes' if vote else 'no'},{int(truth[i])}")
     path.write_text("\n".join(lines) + "\n")
     return path
+
+
+def rows_in(path) -> list[dict]:
+    """The rows of a CSV file."""
+    return list(csv.DictReader(path.read_text().splitlines()))
 
 
 def run(*words: object):
@@ -59,10 +65,10 @@ def test_the_folder_holds_report_scores_sources_and_summary(folder) -> None:
     assert sorted(path.name for path in results.iterdir()) == [
         "report.html", "scores.csv", "sources.csv", "summary.json",
     ]  # fmt: skip
-    scores = list(csv.DictReader((results / "scores.csv").open()))
+    scores = rows_in(results / "scores.csv")
     assert len(scores) == 400
     assert {row["decision"] for row in scores} <= {"negative", "inconclusive", "positive"}
-    listed = list(csv.DictReader((results / "sources.csv").open()))
+    listed = rows_in(results / "sources.csv")
     assert [row["source"] for row in listed] == [f"<w{j}>" for j in range(5)]
     content = json.loads((results / "summary.json").read_text())
     assert content["data"] == {
@@ -91,9 +97,9 @@ def test_new_votes_are_scored_with_the_summary(folder, tmp_path) -> None:
     done = run("score", new, "--model", folder[0] / "results" / "summary.json", "--out", target)
     assert done.exit_code == 0, done.output
     assert "same error rates" not in done.output
-    rows = list(csv.DictReader(target.open()))
+    rows = rows_in(target)
     fit = br.load_fit(folder[0] / "results" / "summary.json")
-    votes = list(csv.DictReader(new.open()))
+    votes = rows_in(new)
     for row in rows:
         said = {vote["worker"]: int(vote["vote"] == "yes") for vote in votes if vote["item"] == row["item"]}
         assert abs(float(row["score"]) - fit.predict(said)) < 0.03

@@ -45,6 +45,7 @@ def quick(table, **options):
     return br.fit(table, rng=1, tol=0.5, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_gives_the_same_fit_and_scores(engine: str) -> None:
     table = votes()
@@ -74,6 +75,7 @@ def test_every_engine_gives_the_same_fit_and_scores(engine: str) -> None:
         )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("engine", ENGINES)
 def test_wide_tables_and_patterns_with_a_weight(engine: str) -> None:
     rows = [[1, 1, 1], [1, None, 0], [0, 0, 0], [1, 0, 0]]
@@ -138,6 +140,7 @@ def test_each_replicate_of_a_long_table_gets_its_individuals_score() -> None:
     assert len({row["its_score"] for row in rows if row["item"] == "item 3"}) == 1
 
 
+@pytest.mark.slow
 def test_files_are_fitted_and_scored(tmp_path) -> None:
     import pyarrow.csv
 
