@@ -8,11 +8,11 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from tests.engines import ENGINES, rows_of
 
 import binreps as br
 from binreps.tables.opened import OpenTable, read
 from binreps.tables.sources import source_readings
+from engines import ENGINES, rows_of
 
 LONG = {"individual": "item", "result": "vote", "source": "worker"}
 

@@ -8,11 +8,11 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy.stats import binom
-from tests.shared_data import golden_models, shared_columns
 
 from binreps import CountTable, DataError, OptionError, Prior, Readings, SourcePrior, fit_bayes, fit_sources
 from binreps.fits.sampled.draws import log_beta, split_rhat
 from binreps.fits.sampled.errors import Collapsed, Region, _population
+from shared_data import golden_models, shared_columns
 
 ALIKE = SourcePrior(
     mean_false_positive=0.5, spread_false_positive=0.2, mean_false_negative=0.5, spread_false_negative=0.2
