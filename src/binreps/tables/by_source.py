@@ -28,12 +28,17 @@ from binreps.tables.sources import (
     with_source,
 )
 from binreps.tables.tally import (
+    BAD,
+    LOST,
     NEGATIVES,
     ORDER,
+    ROWS,
     Frame,
     N,
     S,
     collected,
+    dropped_note,
+    explain,
     row_counts,
     without_individual,
 )
@@ -112,14 +117,15 @@ def _answers(asked: Asked, records: Readings) -> dict[str, list[Any]]:
 
 def long_answers(original: Frame, table: Frame, roles: Roles, asked: Asked) -> tuple[Frame, tuple[Note, ...]]:
     """The individuals of a long table with their answers."""
-    table = with_source(table, roles).filter(~without_individual(roles))
-    sources = [str(name) for name in collected(table.select(SOURCE).unique())[SOURCE].to_list() if name]
+    table = with_source(table, roles)
+    one = row_counts(table, Roles(results=roles.results, labels=roles.labels))
+    sources, notes = _sources_of(table, roles, one)
+    table = table.filter(~without_individual(roles))
     few = asked.fit.few(new=asked.new)
     sums = _table_of_logs(asked, few, sources)
     names = [name for name in sums if name not in (SOURCE, _SAID)]
     types: dict[str, Any] = {SOURCE: nw.String, _SAID: nw.Int64} | dict.fromkeys(names, nw.Float64)
     lookup = table_beside(original, sums, types)
-    one = row_counts(table, Roles(results=roles.results, labels=roles.labels))
     said = nw.when(one[N] > 0).then(one[S]).otherwise(nw.lit(2)).cast(nw.Int64)  # 2: nothing, joins nothing
     order = [ORDER] if ORDER in table.collect_schema().names() else []
     counts = [one[name].cast(nw.Int64).alias(name) for name in (N, S)]
@@ -129,7 +135,24 @@ def long_answers(original: Frame, table: Frame, roles: Roles, asked: Asked) -> t
     people = rows.group_by(*roles.individual).agg(*totals)
     people = people.with_columns(nw.col(N, S).cast(nw.Int64))
     kept = [*roles.individual, *order, N, S]
-    return _finished(people, kept, asked, few.prevalence), unseen_notes(asked.fit, sources)
+    return _finished(people, kept, asked, few.prevalence), (*notes, *unseen_notes(asked.fit, sources))
+
+
+def _sources_of(table: Frame, roles: Roles, one: dict[str, nw.Expr]) -> tuple[list[str], tuple[Note, ...]]:
+    """The sources of a table, in one pass that also finds results that are none and rows of nobody."""
+    nobody = nw.when(without_individual(roles)).then(nw.lit(1)).otherwise(nw.lit(0))
+    bad = (one[N] - one[S] - one[NEGATIVES]).cast(nw.Int64)
+    rows = table.select(SOURCE, bad.alias(BAD), nobody.alias(LOST))
+    found = collected(rows.group_by(SOURCE).agg(nw.col(BAD, LOST).sum(), nw.len().alias(ROWS)))
+    if any(map(int, found[BAD].to_list())):
+        raise explain(table, roles)
+    notes = []
+    if lost := sum(map(int, found[LOST].to_list())):
+        notes.append(dropped_note("individual", lost, roles.individual))
+    each = dict(zip(found[SOURCE].to_list(), map(int, found[ROWS].to_list()), strict=True))
+    if nameless := each.pop(None, 0):
+        notes.append(dropped_note("source", nameless, [str(roles.source)]))
+    return [str(name) for name in each], tuple(notes)
 
 
 def unseen_notes(fit: Any, sources: Any) -> tuple[Note, ...]:
@@ -224,9 +247,11 @@ def _by_duckdb(people: Frame, kept: list[str], asked: Asked, prevalence: Any) ->
     odds, negative, positive = _terms(prevalence, asked.new)
     own = ", ".join('"' + name.replace('"', '""') + '"' for name in kept)
     found = people.to_native()
-    score = "list_avg(list_transform(odds, lambda x: 1 / (1 + exp(-x))))"
-    lists = f"[{', '.join(odds)}] AS odds"
+    score = f"({' + '.join(f'1 / (1 + exp(-({x})))' for x in odds)}) / {len(odds)} AS {_SCORE}"
+    lists = f"[{', '.join(odds)}] AS odds, {score}"
+    score = _SCORE
     if asked.new:
+        lists = f"[{', '.join(odds)}] AS odds"
         lists += f", [{', '.join(negative)}] AS l0, [{', '.join(positive)}] AS l1"
         up, down = (f"list_sum(list_transform({x}, lambda y: exp(y - top)))" for x in ("l1", "l0"))
         score = f"{up} / ({up} + {down})"

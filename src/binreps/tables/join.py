@@ -138,10 +138,21 @@ def attach(
     """
     adding = Adding([fit], loss, per=per, new=new, level=level, prefix=prefix)
     adding.check(Roles.of(**columns), population)
-    reading = read(OpenTable(native(table)), columns, population, numbered=True)
+    reading = _read_for(adding, OpenTable(native(table)), columns, population)
     answers, notes = joined(reading, adding)
     warn_of([*_news(reading), *notes])
     return _table_of(answers) if isinstance(table, Table) else answers
+
+
+def _read_for(
+    adding: Adding, table: OpenTable, columns: Mapping[str, Any], population: str | None
+) -> Reading:
+    """The table counted, unless its sources will be, in the pass that finds them."""
+    if not (adding.by_source and Roles.of(**columns).long):
+        return read(table, columns, population, numbered=True)
+    frame, roles = prepare(table.numbered(), Roles.of(**columns))
+    nobody = CountTable([], [])
+    return Reading(table, frame, roles, None, nobody, [], False, 0, 0, (), numbered=True)
 
 
 def _news(reading: Reading) -> list[Note]:
@@ -458,7 +469,7 @@ def score_file(
     adding.check(roles, population)
     with open_table(path, [*roles.used, *filter(None, [population])], memory=memory) as opened:
         check_target(target, opened.paths)
-        reading = read(opened, columns, population, numbered=True)
+        reading = _read_for(adding, opened, columns, population)
         notes = write_joined(reading, adding, target)
     warn_of([*_news(reading), *notes])
     return Path(target)
