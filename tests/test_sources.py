@@ -137,6 +137,7 @@ TINY = {
     "three components": Readings(
         [1, 1, 1, 2, 2, 3, 3, 4, 5, 5, 6], list("abaabcdceee"), [1, 1, 0, 0, 0, 1, 0, 1, 1, 1, 0]
     ),
+    "nobody or everybody": Readings.wide([[0, 1, 0], [0, 0, 0], [0, 1, 1]], weight=[3, 4, 1]),
     "gold": Readings([1, 1, 2, 2, 3, 3], list("ababab"), [1, 1, 0, 1, 0, 0], [1, 1, None, None, 0, 0]),
 }
 

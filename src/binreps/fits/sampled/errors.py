@@ -121,6 +121,42 @@ class Errors:
             if not pending.any():
                 return
 
+    def exchange(self, totals: Float, said: Float, log_ratio: Float, rng: np.random.Generator) -> Any:
+        """Propose that every status is the other one; in which chains it was accepted.
+
+        Where a class is nearly empty, "nobody" and "everybody" are two explanations between which single
+        steps never pass. The errors of the full class become the other's, 1 − m in place of m; mean and
+        spread of the empty one are drawn from their prior below what the region leaves. Its reverse does
+        the same with the sides exchanged, so that either is chosen with probability ½.
+        `log_ratio` is what the statuses gain under the prior of the prevalence.
+        """
+        sides, chains = self._prior.sides, self.places.shape[2]
+        kept = rng.integers(0, 2, chains)  # the side whose errors are carried over
+        each = np.arange(chains)
+        own, other = self.places[kept, :, each].T, 1 - kept
+        fresh = np.stack([side.below(own[0], rng) for side in sides])[kept, :, each].T
+        places = np.empty_like(self.places)
+        places[other, :, each] = np.stack([-own[0], own[1]]).T
+        places[kept, :, each] = fresh.T
+        counts, turned = _wrong_right(totals, said), _wrong_right(totals, totals - said)
+        gain = sum(
+            self._collapsed.of(turned[i])(places[i]) - self._collapsed.of(counts[i])(self.places[i])
+            for i in (0, 1)
+        )
+        densities = np.stack([side.natural(np.stack([-own[0], own[1]])) for side in sides])[other, each]
+        densities = densities - np.stack([side.natural(own) for side in sides])[kept, each]
+        masses = np.stack([side.log_mass_below(own[0]) for side in sides])[kept, each]
+        masses = masses - np.stack([side.log_mass_below(-own[0]) for side in sides])[other, each]
+        accepted = -rng.standard_exponential(chains) < gain + densities + masses + log_ratio
+        shapes = np.stack([_beta_shapes(places[i], turned[i]) for i in (0, 1)])
+        drawn = np.stack(log_beta(shapes[:, 0], shapes[:, 1], rng), axis=1)
+        outside: Any = self._region.outside(np.exp(drawn[:, 0]).sum(axis=0))
+        accepted &= ~outside.any(axis=0)
+        self.places = np.where(accepted, places, self.places)
+        self.logs = np.where(accepted, drawn, self.logs)
+        self.shapes = np.where(accepted, shapes, self.shapes)
+        return accepted
+
     # Before anything is kept -----------------------------------------------------------------------
 
     def adapt(self) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+from scipy.special import betaln
 
 from binreps.fits.sampled.draws import log_beta
 from binreps.model import Float
@@ -28,6 +31,17 @@ class Common:
         """Count the positives among some rows."""
         del rows
         self._positives += positives.sum(axis=0, dtype=float)
+
+    def exchange_ratio(self) -> Float:
+        """What the statuses gain under the prior if every one is the other, as a logarithm."""
+        a, b = self._shapes
+        positives = self._positives + self._settled
+        negatives = self._individuals - positives
+        return np.asarray(betaln(a + negatives, b + positives) - betaln(a + positives, b + negatives))
+
+    def exchange(self, where: Any) -> None:
+        """Take every status for the other one, in some chains."""
+        self._positives = np.where(where, self._individuals - self._positives, self._positives)
 
     def step(self, rng: np.random.Generator) -> None:
         """Draw the prevalence given the statuses that were seen."""

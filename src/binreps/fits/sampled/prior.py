@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, logit
+from scipy.special import betainc, betaincinv, betaln, expit, logit
 
 from binreps.errors import OptionError
 from binreps.model import Float, checked_shapes
@@ -65,6 +65,11 @@ class SourcePrior:
         """Whether both means are held fixed."""
         return isinstance(self.mean_false_positive, float) and isinstance(self.mean_false_negative, float)
 
+    @property
+    def all_learned(self) -> bool:
+        """Whether nothing is held fixed."""
+        return all(bool(side.free.all()) for side in self.sides)
+
     @cached_property
     def sides(self) -> tuple[Side, Side]:
         """The prior of mean and spread, for false positives and for false negatives."""
@@ -91,6 +96,25 @@ class Side:
         drawn = logit(rng.uniform(0.1, 0.4, (2, chains)))
         held = [0.5 if value is None else value for value in self._held]
         return np.where(self.free[:, None], drawn, logit(held)[:, None])
+
+    def below(self, limit: Float, rng: np.random.Generator) -> Float:
+        """Logits of mean and spread drawn from the prior, the mean's below a limit."""
+        (a, b), (c, d) = self._shapes
+        mean = betaincinv(a, b, rng.random(limit.size) * betainc(a, b, expit(limit)))
+        spread = rng.beta(c, d, limit.size)
+        return np.stack([np.clip(logit(each), -700, 700) for each in (mean, spread)])
+
+    def log_mass_below(self, limit: Float) -> Float:
+        """The log of the prior mass of means whose logit is below a limit."""
+        a, b = self._shapes[0]
+        return np.log(np.maximum(betainc(a, b, expit(limit)), 1e-300))
+
+    def natural(self, place: Float) -> Float:
+        """The log density of mean and spread themselves, at their logits."""
+        up, down = -np.logaddexp(0, -place), -np.logaddexp(0, place)
+        return np.asarray(
+            sum((a - 1) * up[i] + (b - 1) * down[i] - betaln(a, b) for i, (a, b) in enumerate(self._shapes))
+        )
 
     def log_density(self, place: Float, limit: Any) -> Float:
         """The log density of the logits, −∞ where the mean's is above a limit."""

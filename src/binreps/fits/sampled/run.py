@@ -21,6 +21,7 @@ from binreps.model import Float
 from binreps.readings import Readings
 
 WARM, FIRST = 100, 100
+_EXCHANGED = 5  # sweeps between proposals that every status is the other one
 AGREE = 1.05  # R̂ up to which chains are taken to agree
 _FEW = 4000  # readings up to which many chains cost as much as few
 _KEPT = 2**24  # numbers that are kept of all draws
@@ -106,12 +107,18 @@ class Chain:
         self._errors = Errors(readings, prior, chains, rng)
         cells = self._cells
         self._prevalence = Common(prior.prevalence, cells.individuals, cells.positives, chains)
+        self._exchanges = prior.all_learned and not readings.has_known  # known statuses cannot be exchanged
         self.sweeps = 0
         self._every = 1
 
     def sweep(self) -> None:
         """Draw everything once."""
         said = self._cells.draw(self._errors.log_odds, self._prevalence, self._rng)
+        if self._exchanges and self.sweeps % _EXCHANGED == 0:
+            ratio = self._prevalence.exchange_ratio()
+            turned = self._errors.exchange(self._cells.totals, said, ratio, self._rng)
+            self._prevalence.exchange(turned)
+            said = np.where(turned, self._cells.totals - said, said)
         self._prevalence.step(self._rng)
         self._errors.step(self._cells.totals, said, self._rng)
         self.sweeps += 1
