@@ -8,14 +8,15 @@ integrated as precisely as one of 50.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import betaln, expit, log_expit
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.fits.exact.chart import Place
-from binreps.model import ALIKE, Float, Model, Prior
+from binreps.model import ALIKE, FEW, Float, Model, Prior, rising_rest
 
 _MANY = 1_000_000  # individuals from which rounding of the size eps·N would be felt
 _AT_ONCE = 40_000  # cells × points at a time, so that they stay in the processor's cache
@@ -57,7 +58,7 @@ class Density:
         self._positive, self._negative = np.exp(positive - self._unit), np.exp(negative - self._unit)
         self._exponents[:, 3:] = -self._unit  # from here on shares are relative to those at the centre
         self.log_constant = prior.log_constant - (float(betaln(*shapes)) if shapes else 0.0)
-        self.many = model.independent and self.counts.individuals > _MANY
+        self.many = self.counts.individuals > _MANY
 
     def centred(self, centre: Place) -> Density:
         """The same density, relative to another centre."""
@@ -66,14 +67,13 @@ class Density:
     def log_prior(self, place: Place) -> Any:
         """The logarithm of the prior density, without its constant."""
         of_theta = _log_power(self.prior.prevalence, (log_expit(place.u), log_expit(-place.u)))
-        of_rest = _log_power(self.shapes, place.log_rest[0]) if self.shapes else 0.0
-        return of_theta + self.log_prior_of_errors(place) + of_rest
+        return of_theta + self.log_prior_of_errors(place)
 
     def log_prior_of_errors(self, place: Place) -> Any:
-        """The part of p and q."""
-        return _log_power(self.prior.false_positive, place.log_p) + _log_power(
-            self.prior.false_negative, place.log_q
-        )
+        """The part of p, q and what the model has beyond them."""
+        of_p = _log_power(self.prior.false_positive, place.log_p)
+        of_q = _log_power(self.prior.false_negative, place.log_q)
+        return of_p + of_q + (_log_power(self.shapes, place.log_rest[0]) if self.shapes else 0.0)
 
     def __call__(self, place: Place) -> Float:
         """log of likelihood × prior density, relative to the likelihood at the centre."""
@@ -93,7 +93,7 @@ class Density:
             return np.asarray(self.weight @ self._log_mixtures(place))
         change = self._changes(place)
         near = change > -0.5  # far below, the difference has lost digits that the sum still has
-        logs = log1p(np.where(near, change, 0.0))
+        logs = np.log1p(np.where(near, change, 0.0))
         return np.asarray(
             self.weight @ (logs if near.all() else np.where(near, logs, self._log_mixtures(place)))
         )
@@ -127,12 +127,16 @@ class Density:
 
     def log_ratios(self, errors: Place) -> Iterator[tuple[Any, Any, float]]:
         """For each cell log P(s | T = 0) and log P(s | T = 1) over the centre's mixture, and its weight."""
-        columns = (self.s, self.misses, self._unit)
+        units, weights = self._unit[:, 0].tolist(), self.weight.tolist()
+        if not self.model.independent:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                classes = self.model.log_classes(self.counts, errors.p, errors.q, *errors.rest)
+            for negative, positive, unit, weight in zip(*classes, units, weights, strict=True):
+                yield negative - unit, positive - unit, weight
+            return
+        columns = (self.s, self.misses)
         for s, misses, unit, known, weight in zip(
-            *(x[:, 0].tolist() for x in columns),
-            self.counts.known.tolist(),
-            self.weight.tolist(),
-            strict=True,
+            *(x[:, 0].tolist() for x in columns), units, self.counts.known.tolist(), weights, strict=True
         ):
             negative = s * errors.log_p[0] + misses * errors.log_p[1] - unit
             positive = s * errors.log_q[1] + misses * errors.log_q[0] - unit
@@ -148,31 +152,59 @@ class Density:
         θ runs along a first axis; each summand is a plane, and only their sum has the size of the product.
         """
         up, down = expit(self.centre.u[0]), expit(-self.centre.u[0])
-        away = theta - up
-        to_p, from_p = _log_changes(errors.p, errors.log_p, self.centre.p, self.centre.log_p)
-        to_q, from_q = _log_changes(errors.q, errors.log_q, self.centre.q, self.centre.log_q)
-        columns = (self.s, self.misses, self._positive, self._negative)
-        for s, misses, positive, negative, weight in zip(
-            *(x[:, 0].tolist() for x in columns), self.weight.tolist(), strict=True
-        ):
-            with np.errstate(invalid="ignore"):
-                of_positive = positive * expm1(s * from_q + misses * to_q)
-                of_negative = negative * expm1(s * to_p + misses * from_p)
-                gain = of_positive * (1 + away / up) + positive * away / up
-            yield gain + (of_negative * (1 - away / down) - negative * away / down), weight
+        away, columns = theta - up, (self._positive[:, 0].tolist(), self._negative[:, 0].tolist())
+        classes = zip(*self._class_changes(errors), strict=True)
+        for (negative, positive), p, q, weight in zip(classes, *columns, self.weight.tolist(), strict=True):
+            with np.errstate(invalid="ignore", over="ignore"):
+                of_positive, of_negative = p * np.expm1(positive), q * np.expm1(negative)
+                gain = of_positive * (1 + away / up) + p * away / up
+            yield gain + (of_negative * (1 - away / down) - q * away / down), weight
 
     def _changes(self, place: Place) -> Float:
-        """The mixture over that at the centre, minus 1; the same rounded p and q serve all cells."""
-        to_p, from_p = _log_changes(place.p, place.log_p, self.centre.p, self.centre.log_p)
-        to_q, from_q = _log_changes(place.q, place.log_q, self.centre.q, self.centre.log_q)
+        """The mixture over that at the centre, minus 1; the same rounded parameters serve all cells."""
         up, down = expit(self.centre.u), expit(-self.centre.u)
         away = expit(place.u) - up if up < 0.5 else down - expit(-place.u)
-        with np.errstate(invalid="ignore", over="ignore"):
-            positive = expm1(self.s * from_q + self.misses * to_q)
-            negative = expm1(self.s * to_p + self.misses * from_p)
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            negative, positive = (np.expm1(log) for log in self._class_changes(place))
             change = self._positive * (positive * (1 + away / up) + away / up)
             change += self._negative * (negative * (1 - away / down) - away / down)
         return np.where(np.isnan(change), -1.0, change)
+
+    def _class_changes(self, place: Place) -> tuple[Float, Float]:
+        """The change of log P(s | T = 0) and of log P(s | T = 1) from the centre, along a new first axis."""
+        centre = self.centre
+        to_p, from_p = _log_changes(place.p, place.log_p, centre.p, centre.log_p)
+        to_q, from_q = _log_changes(place.q, place.log_q, centre.q, centre.log_q)
+        if self.model.independent:
+            s, misses = (x.reshape(-1, *(1,) * to_p.ndim) for x in (self.s, self.misses))
+            return s * to_p + misses * from_p, s * from_q + misses * to_q
+        _, to_rest = _log_changes(place.rest[0], place.log_rest[0], centre.rest[0], centre.log_rest[0])
+        change = _Rising(place.rest[0], centre.rest[0])
+        counts, rest = self.counts, np.exp(centre.log_rest[0][1])
+        s, misses = counts.s, counts.n - counts.s
+        all_of_them = change(rest, to_rest, counts.n)
+        negative = change(centre.p * rest, to_p + to_rest, s)
+        negative = negative + change(np.exp(centre.log_p[1]) * rest, from_p + to_rest, misses) - all_of_them
+        positive = change(np.exp(centre.log_q[1]) * rest, from_q + to_rest, s)
+        positive = positive + change(centre.q * rest, to_q + to_rest, misses) - all_of_them
+        return negative, positive
+
+
+class _Rising(NamedTuple):
+    """Changes of Σ_{j<k} log(x + jρ) as ρ moves from a centre."""
+
+    rho: Float
+    centre: Float
+
+    def __call__(self, x: Float, to_x: Float, k: NDArray[np.int64]) -> Float:
+        """From x at the centre to x·e^to_x, along a new first axis for the entries of k."""
+        most, more = int(k.max(initial=0)), (1,) * to_x.ndim
+        if most > FEW:
+            rests = rising_rest(x * np.exp(to_x), self.rho, k) - rising_rest(x, self.centre, k)
+            return np.asarray(k.reshape(-1, *more) * to_x + rests)
+        j = np.arange(most).reshape(-1, *more)
+        factors = np.log1p((x * np.expm1(to_x) + j * (self.rho - self.centre)) / (x + j * self.centre))
+        return np.concatenate([np.zeros((1, *factors.shape[1:])), np.cumsum(factors, axis=0)])[k]
 
 
 def _parts(place: Place, size: int) -> Iterator[Place]:
@@ -199,22 +231,6 @@ def _log_changes(
     rest, other = np.exp(logs[1]), np.exp(at_centre[1])
     away = x - centre if centre[0] < 0.5 else other - rest
     return _log1p(away / centre, logs[0] - at_centre[0]), _log1p(-away / other, logs[1] - at_centre[1])
-
-
-def log1p(x: Float) -> Float:
-    """log(1 + x) to full precision, by Kahan's quotient: several times faster than NumPy's."""
-    u = 1 + x
-    away = u - 1
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(away == 0, x, np.log(u) * (x / away))
-
-
-def expm1(x: Float) -> Float:
-    """e^x − 1 to full precision, likewise."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        u = np.exp(x)
-        away = u - 1
-        return np.where(away == 0, x, np.where((u == 0) | np.isinf(u), away, away * (x / np.log(u))))
 
 
 def _log1p(change: Float, far: Float) -> Float:
