@@ -36,6 +36,11 @@ def blocks(analysis: Analysis) -> Iterator[RenderableType]:
     yield _indented(_read_words(analysis))
     for part in analysis.parts:
         yield from _part_blocks(part, analysis)
+    yield from _closing(analysis)
+
+
+def _closing(analysis: Analysis | SourceAnalysis) -> Iterator[RenderableType]:
+    """What speaks against the results, and how the data were read."""
     yield _title("Checks")
     yield _indented(_findings(analysis.findings))
     if analysis.notes:
@@ -71,12 +76,7 @@ def source_blocks(analysis: SourceAnalysis) -> Iterator[RenderableType]:
     if analysis.judged is not None:
         yield _title(f"Judged by column {analysis.source.truth!r}")
         yield _indented(grid(analysis.judged.summary()))
-    yield _title("Checks")
-    yield _indented(_findings(analysis.findings))
-    if analysis.notes:
-        yield _title("Please note")
-        for note in analysis.notes:
-            yield _indented(Text(f"• {note}"))
+    yield from _closing(analysis)
 
 
 def _source_rows(analysis: SourceAnalysis) -> Table:

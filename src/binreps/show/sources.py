@@ -11,12 +11,12 @@ from typing import Any
 from binreps._version import __version__
 from binreps.decide.evaluate import Evaluation
 from binreps.decide.loss import Loss, decision_words
-from binreps.errors import OptionError
 from binreps.fits.sources import SourcesFit
 from binreps.run.by_source import SourceAnalysis
 from binreps.run.methods import METHODS
 from binreps.run.save import fit_to_dict, write_json
 from binreps.run.scores import scored
+from binreps.show.folder import ready_folder
 from binreps.show.plot_sources import sources as draw_sources
 from binreps.show.summary import VERSION, input_values, loss_values, notes_rows, plain, table_rows
 from binreps.show.theme import DECISION_COLOURS, DECISION_TEXT, FONT, to_svg, trusted
@@ -29,14 +29,9 @@ def write_source_folder(
     analysis: SourceAnalysis, folder: str | Path, *, parquet: bool = False, memory: str | None = None
 ) -> list[Path]:
     """Write what `SourceAnalysis.write` promises; each file appears whole or not at all."""
-    out = Path(folder)
-    if out.exists() and not out.is_dir():
-        raise OptionError(f"the folder must not be a file, got {out}")
-    out.mkdir(parents=True, exist_ok=True)
-    scores = out / ("scores.parquet" if parquet else "scores.csv")
+    out, scores = ready_folder(folder, analysis.source, parquet=parquet)
     paths = [out / "report.html", scores, out / "sources.csv", out / "summary.json"]
-    for path in paths[1:3]:
-        check_target(path, map(Path, analysis.source.paths))
+    check_target(paths[2], map(Path, analysis.source.paths))
     content = source_summary(analysis)
     with scored(analysis, memory=memory) as everyone:
         page = source_page(analysis, everyone.rows, scores.name)
