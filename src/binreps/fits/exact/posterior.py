@@ -43,7 +43,7 @@ from binreps.model import ALIKE, Float, Model, Prior
 
 _SMALL = 700  # replicates up to which a product of rules over the whole domain is worth a try
 _FEW_IN_BOX, _MOST_IN_BOX, _MOST = 3_000, 80_000, 400_000  # points of a lattice, before another rule is tried
-_SMALL_PRODUCT = 60_000  # points of a product that is tried before any lattice
+_SMALL_PRODUCT = 100_000  # points of a product that is tried before any lattice
 _NO_RIDGE = 5_000  # individuals up to which what cannot be identified is no ridge yet
 _HOPELESS = 0.5  # sds between two products of rules: no third will do
 _WORTH = 0.05  # sds: a model that is no better integrated than that is refused

@@ -100,19 +100,26 @@ class Part(NamedTuple):
         pairs = zip(self.ends, other.ends, strict=True)
         return all(low < end and begin < high for (low, high), (begin, end) in pairs)
 
-    def beside(self, other: Part) -> list[Part]:
-        """Two boxes that meet, cut between their centres where these are far apart; else one for both."""
-        apart = np.abs(self.centre - other.centre) / (self.sd + other.sd)
-        axis = int(np.argmax(apart))
-        if apart[axis] < _FAR_APART:
-            pairs = zip(self.ends, other.ends, strict=True)
-            ends = tuple((min(a[0], b[0]), max(a[1], b[1])) for a, b in pairs)
-            return [self._replace(ends=ends, widths=np.minimum(self.widths, other.widths))]
+    def apart(self, other: Part) -> Float:
+        """How far the centres of two boxes are apart along each axis, in sums of standard deviations."""
+        return np.asarray(np.abs(self.centre - other.centre) / (self.sd + other.sd))
+
+    def joined(self, other: Part) -> Part:
+        """One box for two."""
+        pairs = zip(self.ends, other.ends, strict=True)
+        ends = tuple((min(a[0], b[0]), max(a[1], b[1])) for a, b in pairs)
+        return self._replace(ends=ends, widths=np.minimum(self.widths, other.widths))
+
+    def cut(self, other: Part, level: int) -> tuple[Part, Part]:
+        """Two boxes that meet, cut where their centres are furthest apart; at every level elsewhere.
+
+        What lies beyond a cut without lying in the other box is lost: another cut shows how much.
+        """
+        axis = int(np.argmax(self.apart(other)))
         low, high = sorted((self, other), key=lambda part: float(part.centre[axis]))
-        cut = float(
-            low.centre[axis] + (high.centre - low.centre)[axis] * low.sd[axis] / (low.sd + high.sd)[axis]
-        )
-        return [low._within(axis, low.ends[axis][0], cut), high._within(axis, cut, high.ends[axis][1])]
+        begin, end = high.ends[axis][0], low.ends[axis][1]
+        at = begin + (end - begin) * (0.5 + (0.1, -0.1)[level % 2])
+        return low._within(axis, low.ends[axis][0], at), high._within(axis, at, high.ends[axis][1])
 
     def _within(self, axis: int, low: float, high: float) -> Part:
         return self._replace(ends=(*self.ends[:axis], (low, high), *self.ends[axis + 1 :]))
@@ -145,10 +152,12 @@ class Product(Rule):
         return Product(self.density, self.parts, most)
 
     def at(self, level: int) -> list[Part]:
-        """The boxes of a level; they grow as long as no two of them meet."""
-        grown = [part.grown(level) for part in self.parts]
-        together = any(one.meets(other) for one, other in combinations(grown, 2))
-        return self.parts if together else grown
+        """The boxes of a level; those that meet are cut."""
+        found = [part.grown(level) for part in self.parts]
+        for i, j in combinations(range(len(found)), 2):
+            if found[i].meets(found[j]):
+                found[i], found[j] = found[i].cut(found[j], level)
+        return found
 
     def points(self, level: int) -> int:
         """How many points there are."""
@@ -185,10 +194,10 @@ def trimmed(density: Density, modes: Float, most: int) -> Product:
         if any(part.holds(unit) for part in parts):
             continue
         new = _around(box(density, mode[:, None], most))
-        met = [part for part in parts if part.meets(new)]
-        if len(met) > 1:
-            raise TooManyPointsError
-        parts = [part for part in parts if not part.meets(new)] + (met[0].beside(new) if met else [new])
+        near = [part for part in parts if part.apart(new).max() < _FAR_APART]
+        for part in near:
+            new = part.joined(new)
+        parts = [part for part in parts if not any(part is one for one in near)] + [new]
     return Product(density, parts)
 
 
