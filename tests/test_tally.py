@@ -232,7 +232,7 @@ def test_parts_that_no_model_uses_yet_are_said() -> None:
         counts = count_table(table, individual="who", result="test", **parts)
     assert counts == count_table(table, individual="who", result="test")
     said = [str(warning.message) for warning in caught]
-    assert said[0].endswith("so column 'reader' is not used")
+    assert said[0].endswith("give source='reader' to a fit, or --source, for rates of each source")
     assert said[1] == "covariates are not used by any model yet, so columns 'age', 'sex' only stay"
     assert [sentence.split()[0] for sentence in said[2:]] == ["time", "batch"]
     with pytest.raises(DataError, match="there is no column 'bmi'"):

@@ -19,8 +19,10 @@ from binreps.fits.batch import COLUMNS
 from binreps.notes import Note
 from binreps.run.analysis import Analysis, Settings
 from binreps.run.by import fitted_groups, rows_table
+from binreps.run.by_source import SourceAnalysis
 from binreps.run.front import analysing
 from binreps.run.methods import METHODS
+from binreps.show.sources import source_summary
 from binreps.show.summary import summary, table_rows
 from binreps.study.datasets import SCREENING_FILE
 from binreps.table import Table
@@ -105,10 +107,11 @@ def analyse_command(
                 print(f"\nWritten to {out}: {', '.join(file.name for file in files)}")
 
 
-def _print(analysis: Analysis, as_json: bool) -> None:
+def _print(analysis: Analysis | SourceAnalysis, as_json: bool) -> None:
     """The analysis for a person or for a machine."""
     if as_json:
-        print(json.dumps(summary(analysis), ensure_ascii=False, allow_nan=False, indent=1))
+        content = source_summary(analysis) if isinstance(analysis, SourceAnalysis) else summary(analysis)
+        print(json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1))
     else:
         render(analysis, Console())
 

@@ -55,6 +55,8 @@ def score_command(
     columns = opt.make_columns(locals())
     fit, saved = load_fit(model), read_json(model)
     recipe = None if columns or population else model_recipe(model)
+    if fit.has_sources and "source" not in columns and (named := _saved(saved, "input", "columns", "source")):
+        columns["source"] = named
     population = population or _saved(saved, "input", "population")
     if None not in fit.parts and population is None:
         raise DataError("the fit has several populations; name their column with --population")
@@ -67,7 +69,8 @@ def score_command(
         notes = write_joined(reading, adding, out)
     for line in guess_lines(guess):
         print(line)
-    for note in (*guess.notes, *reading.notes, *notes):
+    heard = [note for note in reading.notes if not (fit.has_sources and note.id == "source-not-used")]
+    for note in (*guess.notes, *heard, *notes):
         print(f"• {note}")
     print(f"Written to {out}")
 

@@ -287,6 +287,8 @@ def analysed(
     counts: CountTable | Mapping[Any, CountTable], settings: Settings, truth: CountTable | None = None
 ) -> Analysis:
     """Fit counts by every method, decide by one, check and judge."""
+    if settings.method == "sources":
+        raise OptionError("counts do not say who gave which result: sources need a table with them")
     shared: Any = None
     if isinstance(counts, CountTable):
         part, notes = _part(None, counts, None, settings, truth)

@@ -11,16 +11,21 @@ import numpy as np
 
 from binreps.counts import CountTable
 from binreps.errors import DataError, OptionError
+from binreps.fits.sampled.prior import SourcePrior
+from binreps.fits.sources import fit_sources
 from binreps.model import Prior
 from binreps.notes import Note, warn_of
-from binreps.options import generator, shown
+from binreps.options import check_whole, generator, shown
+from binreps.readings import Readings
 from binreps.run.analysis import Analysis, Settings, Source, analysed
+from binreps.run.by_source import analysed_by_source, wants_sources
 from binreps.run.methods import METHODS, Method, check_method
 from binreps.run.recipe import check_recipe, load_recipe, recipe_columns, recipe_sheet
 from binreps.tables.files import PathLike
 from binreps.tables.guess import several_rows
 from binreps.tables.opened import OpenTable, Reading, is_path, open_table, read
-from binreps.tables.roles import AllColumns, Columns, check_keywords, column_names
+from binreps.tables.roles import AllColumns, Columns, check_keywords, column_names, source_note
+from binreps.tables.sources import MOST, source_readings
 from binreps.tables.truth import truth_file, with_truth
 
 Counts = CountTable | Mapping[Any, CountTable]
@@ -29,29 +34,41 @@ _KNOWN = "scores say what the replicates say, also of individuals whose status i
 
 
 def fit(
-    table: Any | PathLike | Sequence[PathLike] | Counts,
+    table: Any | PathLike | Sequence[PathLike] | Counts | Readings,
     *,
-    prior: Prior | None = None,
+    prior: Prior | SourcePrior | None = None,
     rng: np.random.Generator | int | None = None,
     method: str = "bayes",
     memory: str | None = None,
     sheet: str | None = None,
+    tol: float | None = None,
+    independent: bool = True,
+    most: int = MOST,
     **columns: Unpack[AllColumns],
 ) -> Any:
     """Estimate prevalence and error rates from any table: the columns that are named decide the model.
 
     Without a `population` this is `fit_bayes`; with one it is `fit_populations`, whose populations took the
-    same test and have a prevalence each. `method` may name another way to fit.
+    same test and have a prevalence each; with a `source` it is `fit_sources`, which gives each reader, test
+    or rater error rates of its own. `method` may name another way to fit.
 
     Parameters
     ----------
-    table : dataframe, path, list of paths, Table, CountTable or mapping of CountTable
+    table : dataframe, path, list of paths, Table, CountTable, mapping of CountTable, or Readings
         Whatever `count_table` reads, or what is counted already.
-    prior : Prior, optional
-        Of the three rates; `Prior()` if not given.
+    prior : Prior or SourcePrior, optional
+        Of the three rates; `Prior()` if not given. With sources, a `SourcePrior`.
     rng : Generator or int, optional
-        Where the random numbers of a sampled model come from. No model that these columns choose draws any.
-    method : {"bayes", "map", "average", "median", "overdispersed"}
+        Where the random numbers of a sampled model, one with sources, come from; the seed 1 if not given.
+    method : {"bayes", "map", "average", "median", "overdispersed", "sources"}
+        "sources" makes a source of each column of `replicates` of a wide table.
+    tol : float, optional
+        The numerical error that a sampled model is to reach, in posterior standard deviations; 0.05.
+    independent : bool
+        Whether the readings of one individual are independent given its status. There is no other model yet.
+    most : int
+        Readings to hold in memory. Of more, the error rates of sources are learned from a random part of the
+        individuals, and a warning says so; `attach` and `score_file` score everyone.
     memory : str, optional
         The most memory to use for files, such as "4GB".
     sheet : str, optional
@@ -75,15 +92,47 @@ def fit(
     True
     """
     check_keywords(columns, AllColumns)
-    check_method(method)
     if rng is not None:
         generator(rng)
+    if isinstance(table, Readings) or method == "sources" or (method == "bayes" and columns.get("source")):
+        if not independent:
+            raise OptionError("independent must be True: no model of dependent readings is built yet")
+        data, found = _readings_of(table, columns, memory, sheet, most)
+        warn_of(found)
+        how = {} if tol is None else {"tol": tol}
+        return fit_sources(data, prior, rng=1 if rng is None else rng, **how)  # type: ignore[arg-type]
+    check_method(method)
+    if tol is not None:
+        raise OptionError("tol is for models that are sampled, those with sources; the others are exact")
     counts, notes = _counts_of(table, columns, memory, sheet)
     chosen = _method_for(counts, method)
     if prior is not None and not chosen.takes_prior:
         raise OptionError(f"the method {method} takes no prior, got {shown(prior)}")
     warn_of(notes)
     return chosen.fit(counts) if prior is None else chosen.fit(counts, prior)
+
+
+def _readings_of(
+    table: Any, columns: Mapping[str, Any], memory: str | None, sheet: str | None, most: int
+) -> tuple[Readings, tuple[Note, ...]]:
+    """Who said what, of any table with sources."""
+    named = {name: value for name, value in columns.items() if value is not None}
+    if isinstance(table, Readings):
+        if named:
+            raise OptionError(f"readings have no columns, so {next(iter(named))} cannot name one")
+        return table, ()
+    if isinstance(table, CountTable | Mapping):
+        raise OptionError("counts do not say who gave which result: sources need a table, or Readings")
+    if "population" in named:
+        raise OptionError("a model with sources has one prevalence; population cannot be given with source")
+    check_whole("most", most, 1, 10**12)
+    with open_table(table, column_names(named), memory=memory, sheet=sheet) as opened:
+        if set(named) <= {"source"}:
+            named = {**opened.guess(named).columns, **named}
+        reading = read(opened, named)
+        readings, notes = source_readings(reading, most)
+    unused = source_note(named["source"]) if "source" in named else None
+    return readings, (*(note for note in reading.notes if note != unused), *notes)
 
 
 def _method_for(counts: Counts, method: str) -> Method:
@@ -144,7 +193,7 @@ def analyse(
     sheet: str | None = None,
     recipe: PathLike | None = None,
     **columns: Unpack[AllColumns],
-) -> Analysis:
+) -> Any:
     r"""Fit by every method, decide by one, and keep all of it for the terminal, a file or a report.
 
     Parameters
@@ -172,9 +221,13 @@ def analyse(
     **columns
         Which column plays which part, as in `count_table`; those that are not named are guessed.
 
+    source : str, optional
+        Column that says who or what gave the result: each source then has error rates of its own. Settings
+        with the method "sources" make a source of each column of a wide table.
+
     Returns
     -------
-    Analysis
+    Analysis, or SourceAnalysis where each source has rates of its own
 
     Examples
     --------
@@ -211,7 +264,7 @@ def analysing(
     sheet: str | None = None,
     recipe: PathLike | None = None,
     **columns: Unpack[AllColumns],
-) -> Iterator[Analysis]:
+) -> Iterator[Any]:
     """`analyse`, with the files kept open: what is written meanwhile needs no second reading."""
     settings = settings or Settings()
     if isinstance(table, CountTable | Mapping):
@@ -223,8 +276,12 @@ def analysing(
     if isinstance(truth, CountTable):
         raise OptionError("the truth of a table must be the name of its column, got a CountTable")
     how: Any = {"memory": memory, "name": name, "sheet": sheet, "recipe": recipe}
+    named = columns if recipe is None else recipe_columns(load_recipe(recipe), {**columns, "truth": truth})
     with reading_source(table, columns, truth, **how) as source:
-        yield analysed_source(source, settings)
+        if wants_sources(named, settings):
+            yield analysed_by_source(source, settings, source_notes(source))
+        else:
+            yield analysed_source(source, settings)
 
 
 @contextmanager

@@ -16,19 +16,22 @@ from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import OptionError
 from binreps.fits.bayes import BayesFit, fit_bayes
 from binreps.fits.mcmc import McmcFit, arviz, to_pymc
+from binreps.fits.sources import SourcesFit, parameters
 from binreps.model import ALIKE, NAMES, Float, Rates
 from binreps.options import check_whole, generator
 
 if TYPE_CHECKING:
-    from binreps.run.sklearn_adapter import ReplicateClassifier
+    from binreps.run.sklearn_adapter import ReplicateClassifier, SourceClassifier
 
-__all__ = ["ReplicateClassifier", "to_arviz", "to_pymc"]
+__all__ = ["ReplicateClassifier", "SourceClassifier", "to_arviz", "to_pymc"]
 
 _CHAINS = 4  # ArviZ compares chains; independent draws may be dealt to as many as one likes
 _MOST_VALUES = 2 * 10**7  # draws × individuals: 160 MB for each of two groups
 
 
-def to_arviz(fit: BayesFit | McmcFit, *, rng: np.random.Generator | int, draws: int = 2000) -> Any:
+def to_arviz(
+    fit: BayesFit | McmcFit | SourcesFit, *, rng: np.random.Generator | int, draws: int = 2000
+) -> Any:
     """A posterior as ArviZ's own object: `InferenceData` for ArviZ 0.x, a `DataTree` for ArviZ 1.x.
 
     Its groups are `prior` and `posterior` (the three rates), `posterior_predictive` and `observed_data`
@@ -41,9 +44,11 @@ def to_arviz(fit: BayesFit | McmcFit, *, rng: np.random.Generator | int, draws: 
 
     Parameters
     ----------
-    fit : BayesFit or McmcFit
+    fit : BayesFit, McmcFit or SourcesFit
         The exact posterior is drawn from independently: no burn-in, and R̂ is 1 but for chance. The draws of
-        `fit_mcmc` are taken as they are, chain by chain, with their divergences.
+        `fit_mcmc` are taken as they are, chain by chain, with their divergences. A fit by source gives its
+        chains of prevalence, of the error rates by `source`, and of their population, and the log likelihood
+        of each individual's `readings`; for it `rng` and `draws` do nothing.
     rng : numpy.random.Generator or int
         Seed of the draws.
     draws : int
@@ -64,17 +69,41 @@ def to_arviz(fit: BayesFit | McmcFit, *, rng: np.random.Generator | int, draws: 
     >>> tree.posterior["prevalence"].shape, tree.log_likelihood["s"].shape
     ((4, 500), (4, 500, 100))
     """
+    if isinstance(fit, SourcesFit):
+        return _sources_tree(fit)
     if not isinstance(fit, BayesFit | McmcFit):
-        raise OptionError(f"to_arviz takes a fit by fit_bayes or fit_mcmc, got {type(fit).__name__}")
+        which = "fit_bayes, fit_mcmc or fit_sources"
+        raise OptionError(f"to_arviz takes a fit by {which}, got {type(fit).__name__}")
     check_whole("draws", draws, 100, 10**7)
     size = fit.diverging.size if isinstance(fit, McmcFit) else -(-int(draws) // _CHAINS) * _CHAINS
     counts = _with_evidence(fit.counts)
     _refuse_too_many(counts.individuals, size)
-    az, groups = arviz(), _groups(fit, counts, size, generator(rng))
     dims = {name: ["individual"] for name in ("s", "n", "known")}
+    return _tree(_groups(fit, counts, size, generator(rng)), dims=dims)
+
+
+def _tree(groups: dict[str, dict[str, Any]], **how: Any) -> Any:
+    """Groups as the object of the ArviZ that is installed."""
+    az = arviz()
     if int(az.__version__.split(".")[0]) == 0:
-        return az.from_dict(**groups, dims=dims)
-    return az.from_dict(groups, dims=dims)
+        return az.from_dict(**groups, **how)
+    return az.from_dict(groups, **how)
+
+
+def _sources_tree(fit: SourcesFit) -> Any:
+    """The chains of a fit by source, and the likelihood of each individual."""
+    data = fit.readings.take(np.flatnonzero((fit.readings.sizes[0] > 0) | (fit.readings.known != UNKNOWN)))
+    chains, kept = fit.posterior.sampled.logs.shape[2:]
+    _refuse_too_many(data.individuals, chains * kept)
+    likelihood = np.moveaxis(fit.posterior.log_likelihoods(data), 0, -1)
+    groups: dict[str, dict[str, Any]] = {
+        "posterior": {name: np.asarray(values, float) for name, values in parameters(fit).items()},
+        "constant_data": {"known": np.repeat(data.known, data.weight)},
+    }
+    if likelihood.shape[1] == kept:  # beyond some work fewer draws answer
+        groups["log_likelihood"] = {"readings": np.repeat(likelihood, data.weight, axis=-1).astype(float)}
+    dims = {name: ["source"] for name in NAMES[1:]} | {x: ["individual"] for x in ("readings", "known")}
+    return _tree(groups, dims=dims, coords={"source": [str(name) for name in fit.sources]})
 
 
 def _with_evidence(counts: CountTable) -> CountTable:
@@ -139,9 +168,9 @@ def _predicted(
 
 
 def __getattr__(name: str) -> Any:
-    """The classifier, which alone needs scikit-learn to be defined."""
-    if name != "ReplicateClassifier":
+    """The classifiers, which alone need scikit-learn to be defined."""
+    if name not in ("ReplicateClassifier", "SourceClassifier"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from binreps.run.sklearn_adapter import ReplicateClassifier
+    from binreps.run import sklearn_adapter
 
-    return ReplicateClassifier
+    return getattr(sklearn_adapter, name)

@@ -13,6 +13,7 @@ from binreps.fits.overdispersed import fit_overdispersed
 from binreps.fits.point.mode import MAP_PRIOR, fit_map
 from binreps.fits.point.simple import fit_average, fit_median
 from binreps.fits.populations import fit_populations
+from binreps.fits.sources import fit_sources
 from binreps.model import Prior
 from binreps.options import shown
 
@@ -114,6 +115,16 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 always=False,
                 chosen=False,
             ),
+            Method(
+                "sources",
+                "By source",
+                "Each source has error rates of its own, which come from a population of sources; the "
+                "posterior was sampled by several chains, until its numerical error was small.",
+                fit_sources,
+                takes_prior=True,
+                always=False,
+                chosen=False,
+            ),
         )
     }
 )
@@ -125,5 +136,5 @@ CHOICES = tuple(method.id for method in METHODS.values() if method.chosen)
 
 def check_method(method: Any) -> None:
     """Refuse a method that nobody can choose."""
-    if not isinstance(method, str) or method not in CHOICES:
+    if not isinstance(method, str) or method not in (*CHOICES, "sources"):
         raise OptionError(f"method must be one of {', '.join(CHOICES)}, got {shown(method)}")

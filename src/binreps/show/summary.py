@@ -9,6 +9,7 @@ from typing import Any
 
 from binreps._version import __version__
 from binreps.decide.evaluate import Evaluation
+from binreps.decide.loss import Loss
 from binreps.notes import Note
 from binreps.run.analysis import Analysis, Estimate, Part, Settings, Source
 from binreps.run.recipe import recipe_of
@@ -35,7 +36,7 @@ def summary(analysis: Analysis) -> dict[str, Any]:
         "schema": SCHEMA,
         "version": VERSION,
         "binreps": __version__,
-        "input": _source(analysis.source),
+        "input": input_values(analysis.source),
         "recipe": recipe_of(analysis.source),
         "options": _options(analysis.settings),
         "data": {
@@ -56,7 +57,7 @@ def summary(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _source(source: Source) -> dict[str, Any]:
+def input_values(source: Source) -> dict[str, Any]:
     """The input, by name and hash; folders stay private."""
     hashes = zip(source.paths, source.sha256, strict=True)
     return {
@@ -76,19 +77,23 @@ def _source(source: Source) -> dict[str, Any]:
 
 def _options(settings: Settings) -> dict[str, Any]:
     """What the user chose."""
-    loss = settings.loss
     return {
         "method": settings.method,
         "prior": {**prior_to_dict(settings.prior), "region": settings.prior.region.words},
-        "loss": {
-            "false_positive": loss.false_positive,
-            "false_negative": loss.false_negative,
-            "inconclusive_negative": loss.inconclusive_negative,
-            "inconclusive_positive": loss.inconclusive_positive,
-            "thresholds": list(loss.thresholds),
-        },
+        "loss": loss_values(settings.loss),
         "level": settings.level,
         "replicates": settings.replicates,
+    }
+
+
+def loss_values(loss: Loss) -> dict[str, Any]:
+    """What answers cost."""
+    return {
+        "false_positive": loss.false_positive,
+        "false_negative": loss.false_negative,
+        "inconclusive_negative": loss.inconclusive_negative,
+        "inconclusive_positive": loss.inconclusive_positive,
+        "thresholds": list(loss.thresholds),
     }
 
 

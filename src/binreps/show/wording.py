@@ -200,7 +200,11 @@ def _region_words(prior: Prior) -> str:
 
 def command_line(analysis: Analysis, out: str | None = None) -> str:
     """The command that repeats the analysis."""
-    source, settings = analysis.source, analysis.settings
+    return command_words(analysis.source, analysis.settings, out)
+
+
+def command_words(source: Source, settings: Settings, out: str | None = None) -> str:
+    """The command that analyses a source by these settings."""
     words = ["binreps", "analyse", *source.paths]
     for name, value in (source.guess.columns if source.guess else {}).items():
         if name == "known" or value is None:

@@ -137,7 +137,7 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
         ),
         "source": ColumnPart(
             "Source (who or what gave the result)",
-            "Who or what gave the result, in a long table; no model uses it yet.",
+            "Who or what gave the result, in a long table: each gets error rates of its own.",
             words_of(
                 "source source_id rater rater_id reader reader_id worker worker_id annotator annotator_id "
                 "judge judge_id radiologist pathologist observer dentist examiner technician operator "
@@ -341,8 +341,8 @@ class Roles:
         """One kind of table, with all that it needs."""
         counted = self.n is not None and self.s is not None
         half = (self.n is None) != (self.s is None)
-        if half or counted == bool(self.results) or (self.weight is not None and not counted):
-            forms = "individual and result, or replicates, or n and s, or n, s and weight"
+        if half or counted == bool(self.results) or (self.weight is not None and self.long):
+            forms = "individual and result, or replicates, or n and s, and weight with the last two"
             raise OptionError(f"name the columns of one kind of table: {forms}")
         if self.long and not self.individual:
             raise OptionError("a long table needs individual, the column that says whose result it is")
@@ -367,7 +367,8 @@ class Roles:
 def source_note(column: str) -> Note:
     """What is said of a column of sources."""
     same = "the model gives every source the same error rates"
-    return Note("source-not-used", f"{same}, so column {column!r} is not used")
+    advice = f"give source={column!r} to a fit, or --source, for rates of each source"
+    return Note("source-not-used", f"{same}, so column {column!r} is not used; {advice}")
 
 
 def unused_note(part: str, names: Sequence[str]) -> Note:

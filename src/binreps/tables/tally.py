@@ -372,10 +372,23 @@ def _wide_counts(roles: Roles, schema: nw.Schema) -> dict[str, nw.Expr]:
     """Given, positive and negative results across the columns of a row."""
     readings = [_reading(name, schema[name], roles.labels) for name in roles.results]
     parts = {N: "given", S: "positive", NEGATIVES: "negative"}
-    return {
+    counts = {
         name: nw.sum_horizontal(*(_as_number(getattr(reading, part)) for reading in readings))
         for name, part in parts.items()
     }
+    if roles.weight is not None:  # a row whose weight is none becomes one result that is neither
+        good = _good_count(roles.weight, schema)
+        counts[N] = counts[N] + 1 - _as_number(good)
+        weight = nw.when(good).then(_count(roles.weight, schema)).otherwise(nw.lit(0))
+        counts[WEIGHT] = weight.cast(nw.Int64)
+    return counts
+
+
+def _good_count(name: str, schema: nw.Schema) -> nw.Expr:
+    """Whether a row has a whole number ≥ 0 there."""
+    count = _count(name, schema)
+    good = (count >= 0) & (count <= _LARGEST)
+    return good if schema[name].is_integer() else good & (count == count.floor())
 
 
 def _given_counts(roles: Roles, schema: nw.Schema) -> dict[str, nw.Expr]:
@@ -395,10 +408,7 @@ def _good_counts(roles: Roles, schema: nw.Schema) -> nw.Expr:
     """Whether a row's counts are whole numbers with 0 ≤ s ≤ n."""
     good = _count(roles.s, schema) <= _count(roles.n, schema)
     for name in filter(None, (roles.n, roles.s, roles.weight)):
-        count = _count(name, schema)
-        good = good & (count >= 0) & (count <= _LARGEST)
-        if not schema[name].is_integer():
-            good = good & (count == count.floor())
+        good = good & _good_count(name, schema)
     return good
 
 
@@ -426,7 +436,7 @@ def cells_of(people: Frame, roles: Roles, by: Sequence[str] = ()) -> Frame:
     n, s, negatives = (nw.col(name).cast(nw.Int64) for name in (N, S, NEGATIVES))
     columns, totals = {N: n, S: s, BAD: n - s - negatives}, [nw.col(BAD).sum()]
     if roles.known is not None:
-        columns[KNOWN] = _known_code()
+        columns[KNOWN] = known_code()
     if roles.individual:
         nobody = without_individual(roles)
         columns[LOST] = mark(nobody)
@@ -442,7 +452,7 @@ def cells_of(people: Frame, roles: Roles, by: Sequence[str] = ()) -> Frame:
     return people.select(*by, **columns).group_by(*by, *keys).agg(*totals)
 
 
-def _known_code() -> nw.Expr:
+def known_code() -> nw.Expr:
     """The status of an individual: 0, 1, UNKNOWN, or what is wrong with it."""
     given, positive, negative = (nw.col(name).cast(nw.Int64) for name in (_K, _K1, _K0))
     status = nw.when(negative > 0).then(nw.lit(0)).otherwise(nw.lit(UNKNOWN))
@@ -478,6 +488,11 @@ def explain(frame: Frame, roles: Roles) -> DataError:
     schema = frame.collect_schema()
     if roles.results:
         changed = DataError("the table changed while it was read")
+        if roles.weight is not None:
+            wrong = frame.filter(_as_number(_good_count(roles.weight, schema)) == 0)
+            values = [_shown(value) for value in _column(wrong.head(_SHOWN), roles.weight)]
+            rule = f"column {roles.weight!r} must hold whole numbers ≥ 0, got {', '.join(values)}"
+            changed = DataError(rule) if values else changed
         return next(filter(None, (_neither(frame, name, roles.labels) for name in roles.results)), changed)
     wrong = frame.filter(_as_number(_good_counts(roles, schema)) == 0)
     columns = [name for name in (roles.n, roles.s, roles.weight) if name is not None]
@@ -529,7 +544,7 @@ def _explain_known(frame: Frame, people: Frame, roles: Roles, code: int) -> Data
         reading = _reading(name, frame.collect_schema()[name], Labels(missing=roles.labels.missing))
         wrong = frame.filter(reading.given & ~reading.positive & ~reading.negative)
         return DataError(f"column {name!r} must hold {rule}, got {listed(_first_values(wrong, name))}")
-    clashes = people.with_columns(_known_code().alias(KNOWN)).filter(nw.col(KNOWN) == CLASH)
+    clashes = people.with_columns(known_code().alias(KNOWN)).filter(nw.col(KNOWN) == CLASH)
     rows = collected(clashes.select(*roles.individual).head(1)).rows()
     who = ", ".join(_shown(value) for value in rows[0])
     return DataError(f"column {name!r} must give one status per individual, got both for individual {who}")
