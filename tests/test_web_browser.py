@@ -300,23 +300,23 @@ def chip(page: Any, column: str) -> Any:
 
 def test_nothing_is_computed_before_the_columns_are_confirmed_and_they_can_be_corrected(page: Any) -> None:
     rows = "".join(f"p{i % 9},{i % 2},{(i // 2) % 2}\n" for i in range(36))
-    content = ("who,first,second\n" + rows).encode()
+    content = ("box,first,second\n" + rows).encode()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
     page.set_input_files("#file", {"name": "odd.csv", "mimeType": "text/csv", "buffer": content})
     expect(chip(page, "first")).to_have_value("result")
-    expect(chip(page, "who")).to_have_value("")
+    expect(chip(page, "box")).to_have_value("")
     assert asked == ["columns"]
     expect(page.locator("#work")).to_be_hidden()
     chip(page, "first").select_option("")
-    chip(page, "who").select_option("individual")
+    chip(page, "box").select_option("individual")
     page.click("#confirm")
     expect(page.locator("#source")).to_contain_text("9 individuals, read as one row per replicate")
     expect(page.locator("#source")).to_contain_text("not used: 'first' (0/1, but not of the family)")
     expect(page.locator("#people tbody tr")).to_have_count(9)
     page.click("#change")
     chip(page, "first").select_option("result")
-    chip(page, "who").select_option("")
+    chip(page, "box").select_option("")
     page.click("#confirm")
     expect(page.locator("#people tbody tr")).to_have_count(36)
     assert asked.count("columns") == 1

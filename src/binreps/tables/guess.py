@@ -162,13 +162,15 @@ class _Table:
             return "wide", self._with_id(), []
         if "result" in self.columns:
             return "long", self._long(str(self.columns["result"])), []
-        if {"n", "s", "weight"} & set(self.columns):
+        if {"n", "s"} & set(self.columns):
             return self._counted()
         if counts := self._counts_named():
             self._without(counts).check_no_results()
             return self._counted()
         if family := self._family():
             return self._wide(family)
+        if "weight" in self.columns:
+            return self._counted()
         return "long", self._long(self._result()), []
 
     def _without(self, names: Sequence[str]) -> _Table:
@@ -300,12 +302,9 @@ class _Table:
             raise several_rows(ids[0])
         found = self._with_id(list(family))
         weights = [name for name in self._weights() if name not in family]
-        if weights and "individual" not in found:
-            looks = (
-                f"column {weights[0]!r} looks like a number of individuals, which columns of results cannot"
-            )
-            advice = "repeat the rows, or name it as covariates (--covariates) if it is something else"
-            raise QuestionError(f"{looks} have; {advice}")
+        if weights and not {"individual", "weight"} & set(found):
+            said = f"column {weights[0]!r} looks like a number of individuals"
+            raise QuestionError(f"{said}; name it as weight (--weight), or as covariates (--covariates)")
         return "wide", found, []
 
     def _with_id(self, replicates: list[str] | None = None) -> Columns:
@@ -314,9 +313,8 @@ class _Table:
         It is not needed to count, and the answer shows every column anyway, so that none is a good guess too.
         """
         named_ids = [name for name in self._ids() if name not in (replicates or ())]
-        own = (
-            {"individual": named_ids[0]} if len(named_ids) == 1 and not self._comes_back(named_ids[0]) else {}
-        )
+        apart = len(named_ids) == 1 and not self._comes_back(named_ids[0]) and "weight" not in self.columns
+        own = {"individual": named_ids[0]} if apart else {}
         found = {"replicates": replicates} if replicates else {}
         return cast(Columns, {**({} if "individual" in self.columns else own), **self.columns, **found})
 
