@@ -52,11 +52,14 @@ class Marginal(ABC):
     ----------
     error : float
         The numerical error of quantiles, in standard deviations.
+    poles : tuple of float
+        Where the density is infinite, be there mass beside or none that shows.
     ends : array
         Where the density begins and ends.
     """
 
     error: float = 0.0
+    poles: tuple[float, ...] = ()
     ends: Float
 
     @abstractmethod
@@ -80,7 +83,7 @@ class Marginal(ABC):
         x = np.asarray(x, dtype=float)
         inside = (x >= self.ends[0]) & (x <= self.ends[-1])
         height = self._height(np.clip(x, self.ends[0], self.ends[-1]))
-        return np.where(inside, np.maximum(height, 0.0), 0.0)[()]
+        return np.where(np.isin(x, self.poles), np.inf, np.where(inside, np.maximum(height, 0.0), 0.0))[()]
 
     def shortest(self, level: float) -> tuple[float, float]:
         """The shortest interval that holds the given probability.
@@ -162,6 +165,10 @@ class Panels(Marginal):
         self.series = [Series(interval, masses / total) for interval, masses in panels]
         self.starts = np.cumsum([0.0, *(float(one.total) for one in self.series)])
         self.ends = np.array([panels[0][0].lower, *(interval.upper for interval, _ in panels)])
+        powers = (panels[0][0].a, panels[-1][0].b)
+        self.poles = tuple(
+            float(end) for end, power in zip(self.ends[[0, -1]], powers, strict=True) if power < 0
+        )
 
     def _height(self, x: Any) -> Any:
         with np.errstate(invalid="ignore"):  # ∞ · 0 at a pole with too little mass beside it to be seen
@@ -307,17 +314,17 @@ class Wave(Marginal):
         logs = self._log_density(np.clip(x, low, high))
         first, last = self.ends
         for edge, end, beyond in ((low, first, x < low), (high, last, x > high)):
-            if np.any(beyond) and np.isfinite(end):
+            if np.any(beyond) and np.isfinite(end) and edge != end:
                 away = np.abs(x - end)[beyond] / abs(edge - end)  # the edge is 1, and four points lead there
                 four = self._log_density(end + (edge - end) * np.arange(1.0, 5.0))
                 logs = np.where(beyond, 0.0, logs)
                 logs[beyond] = _cubic(away - 1) @ four
-        return np.exp(logs)[()]
+        return np.nan_to_num(np.exp(logs), nan=0.0)[()]  # all of it at one end, as floats see it
 
     def _log_density(self, x: Float) -> Float:
         """By a polynomial through the logarithms of the nearest eight values: relatively precise anywhere."""
         w = self.scale.coordinate(x)
-        t = (w - self._w[0]) / self._spacing
+        t = np.clip(np.nan_to_num((w - self._w[0]) / self._spacing), -1e9, 1e9)
         few = min(8, self._w.size)
         first = np.clip(np.floor(t).astype(int) - few // 2 + 1, 0, self._w.size - few)
         k = np.arange(few)

@@ -309,7 +309,14 @@ class ExactPosterior(Integrated):
     def marginal(self, axis: int) -> Marginal:
         """The density of one parameter, made once."""
         found: Marginal = self._marginals.get(axis, lambda: self._marginal(axis))
+        found.poles = self._poles(axis)
         return found
+
+    def _poles(self, axis: int) -> tuple[float, ...]:
+        """Where the prior of a parameter has a pole: the data take none away."""
+        low, high = [*self.density.prior, self.density.shapes or (1.0, 1.0)][axis]
+        far = () if axis in (1, 2) else (1.0,)  # below ½, or p + q = 1, an error rate ends before it
+        return (*((0.0,) if low < 1 else ()), *(far if high < 1 else ()))
 
     def _marginal(self, axis: int) -> Marginal:
         if isinstance(self.grid, Tensors):
