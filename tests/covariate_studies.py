@@ -1,4 +1,4 @@
-"""Studies with covariates for several test files: drawn from the model, and those of the reference numbers."""
+"""Studies with covariates: drawn from the model, and those of the reference numbers."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 from scipy.special import expit, logit
-from shared_data import shared_file
 
 from binreps import CovariateTable, Prior
 from binreps.priors import draws
+from shared_data import shared_file
 
 
 def golden(name: str) -> tuple[dict[str, Any], CovariateTable, np.ndarray]:

