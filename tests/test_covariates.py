@@ -467,7 +467,11 @@ def test_what_rests_on_the_prior_is_named() -> None:
             {"reference": {"ward": "c"}},
             "must name covariates ('site'), got 'ward'",
         ),
-        ({"site": ["a", "b", "b"]}, {"missing": "drop"}, "missing must be 'refuse' or 'level'"),
+        (
+            {"site": ["a", "b", "b"]},
+            {"missing_covariates": "drop"},
+            "missing_covariates must be 'refuse' or 'level'",
+        ),
         ({"x": np.array([1, "1", "b"], dtype=object)}, {}, "print alike"),
         ([1, 2, 3], {}, "must be a mapping"),
     ],
@@ -534,7 +538,7 @@ def test_missing_values_can_be_a_level() -> None:
     columns, _ = screening(150)
     age = np.where(np.arange(150) % 10 == 0, np.nan, columns["age"])
     site = np.where(np.arange(150) % 7 == 0, None, columns["site"])
-    table = CovariateTable(columns["n"], columns["s"], {"age": age, "site": site}, missing="level")
+    table = CovariateTable(columns["n"], columns["s"], {"age": age, "site": site}, missing_covariates="level")
     assert table.terms == ("age", "age=missing", "site=missing", "site=south", "site=west")
     fit = fit_covariates(table, tol=0.05)
     known = fit.predict(2, 1, covariates={"age": [None, 40], "site": ["north", None]})

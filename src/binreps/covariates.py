@@ -132,7 +132,7 @@ class CovariateTable:
     reference : mapping of name to level, optional
         The level that others are compared with, by default the most frequent one. Naming one makes a
         category of a column of numbers.
-    missing : {"refuse", "level"}
+    missing_covariates : {"refuse", "level"}
         What becomes of missing values: refused, or made a level of their own. A number that is missing then
         takes the mean, beside a column of its own.
 
@@ -167,13 +167,13 @@ class CovariateTable:
         known: ArrayLike | None = None,
         *,
         reference: Mapping[str, Any] | None = None,
-        missing: str = "refuse",
+        missing_covariates: str = "refuse",
     ) -> None:
         if not isinstance(covariates, Mapping) or not all(isinstance(name, str) for name in covariates):
             raise OptionError(f"covariates must be a mapping of names to columns, got {shown(covariates)}")
         rows = entries(n, s, weight, known)
         columns = {name: _column(name, values, rows[0].size) for name, values in covariates.items()}
-        found = _encodings(columns, rows[2], dict(reference or {}), missing)
+        found = _encodings(columns, rows[2], dict(reference or {}), missing_covariates)
         self._set(rows, found, [each.encode(columns[each.name]) for each in found])
 
     @classmethod
@@ -231,6 +231,15 @@ class CovariateTable:
 
     def __len__(self) -> int:
         return self.n.size
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """The covariates whose values are numbers, be they levels or not."""
+        return tuple(
+            each.name
+            for each in self.covariates
+            if isinstance(each, Numeric) or not any(isinstance(level, str) for level in each.levels)
+        )
 
     def column(self, name: str) -> list[Any]:
         """The values of one covariate, as they were given."""
@@ -388,7 +397,7 @@ def _encodings(
 ) -> tuple[Covariate, ...]:
     """What each covariate is: numbers, or categories with their levels."""
     if missing not in ("refuse", "level"):
-        raise OptionError(f"missing must be 'refuse' or 'level', got {shown(missing)}")
+        raise OptionError(f"missing_covariates must be 'refuse' or 'level', got {shown(missing)}")
     if more := [name for name in reference if name not in columns]:
         raise OptionError(f"reference must name covariates ({_listed(tuple(columns))}), got {more[0]!r}")
     level = missing == "level"
@@ -538,7 +547,8 @@ def _moments(table: CovariateTable) -> tuple[Float, Float]:
 
 def _missing(name: str, lost: int, size: int) -> DataError:
     """The sentence for values that are not there."""
-    advice = "leave these individuals out, or make missing values a level of their own (missing='level')"
+    level = "make missing values a level of their own (missing_covariates='level')"
+    advice = f"leave these individuals out, or {level}"
     return DataError(f"column {name!r} must have no missing values, got {lost:,} of {size:,}; {advice}")
 
 

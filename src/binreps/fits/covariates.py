@@ -84,7 +84,7 @@ class CovariatesFit(PosteriorFit):
     alone: ClassVar[bool] = False
     usual_error: ClassVar[float] = 0.02
     posterior: CloudPosterior = field(compare=False)
-    records: CovariateTable
+    records: CovariateTable  # type: ignore[misc]
     slope_sd: float = SLOPE_SD
     tol: float = 1e-3
 
@@ -277,6 +277,14 @@ class CovariatesFit(PosteriorFit):
         return (
             super().predict_interval(*asked, level=level) if own is None else self._ends_of(*own, level, True)
         )
+
+    def answers(
+        self, n: Any, s: Any, *, new: bool, level: float, covariates: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """What a join adds for individuals with these results and covariates."""
+        asked, ends = (self.predict, self.predict_interval) if new else (self.score, self.score_interval)
+        lower, upper = ends(n, s, covariates=covariates, level=level)
+        return {"score": asked(n, s, covariates=covariates), "lower": lower, "upper": upper}
 
     def _own(
         self, asked: tuple[Any, ...], covariates: Mapping[str, Any] | None

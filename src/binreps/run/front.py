@@ -10,15 +10,18 @@ from typing import Any, Unpack
 import numpy as np
 
 from binreps.counts import CountTable
+from binreps.covariates import CovariateTable
 from binreps.errors import DataError, OptionError
+from binreps.fits.covariates import fit_covariates
 from binreps.model import Prior
 from binreps.notes import Note, warn_of
 from binreps.options import generator, shown
 from binreps.run.analysis import Analysis, Settings, Source, analysed
 from binreps.run.methods import METHODS, Method, check_method
+from binreps.tables.design import read_entries
 from binreps.tables.files import PathLike
 from binreps.tables.opened import OpenTable, Reading, open_table, read
-from binreps.tables.roles import AllColumns, check_keywords, column_names
+from binreps.tables.roles import AllColumns, check_keywords, column_names, names_of
 
 Counts = CountTable | Mapping[Any, CountTable]
 
@@ -32,19 +35,27 @@ def fit(
     rng: np.random.Generator | int | None = None,
     method: str = "bayes",
     memory: str | None = None,
+    reference: Mapping[str, Any] | None = None,
+    missing_covariates: str = "refuse",
     **columns: Unpack[AllColumns],
 ) -> Any:
     """Estimate prevalence and error rates from any table: the columns that are named decide the model.
 
     Without a `population` this is `fit_bayes`; with one it is `fit_populations`, whose populations took the
-    same test and have a prevalence each. `method` may name another way to fit.
+    same test and have a prevalence each; with `covariates` it is `fit_covariates`. `method` may name another
+    way to fit.
 
     Parameters
     ----------
-    table : dataframe, path, list of paths, Table, CountTable or mapping of CountTable
+    table : dataframe, path, list of paths, Table, CountTable, CovariateTable or mapping of CountTable
         Whatever `count_table` reads, or what is counted already.
     prior : Prior, optional
         Of the three rates; `Prior()` if not given.
+    reference : mapping of column to level, optional
+        The levels that others of a category are compared with; the most frequent one if not named. A column
+        of numbers becomes a category by it.
+    missing_covariates : {"refuse", "level"}
+        What becomes of a missing covariate: refused, or a level of its own.
     rng : Generator or int, optional
         Where the random numbers of a sampled model come from. No model that these columns choose draws any.
     method : {"bayes", "map", "average", "median", "overdispersed"}
@@ -52,6 +63,8 @@ def fit(
         The most memory to use for files, such as "4GB".
     population : str, optional
         Column that says which population a row belongs to.
+    covariates : str or list of str, optional
+        Columns of numbers or categories that the prevalence may depend on, one value per individual.
     **columns
         Which column plays which part, as in `count_table`. If none is named they are guessed, and a warning
         says how the table was read.
@@ -72,12 +85,54 @@ def fit(
     check_method(method)
     if rng is not None:
         generator(rng)
+    if isinstance(table, CovariateTable) or names_of(columns.get("covariates")):
+        records, notes = _records_of(table, columns, memory, reference, missing_covariates)
+        if method != "bayes":
+            raise OptionError(f"covariates are used by the method bayes, got {method!r}")
+        warn_of(notes)
+        return fit_covariates(records, prior)
+    if reference:
+        raise OptionError(f"reference names levels of covariates, and there are none, got {shown(reference)}")
     counts, notes = _counts_of(table, columns, memory)
     chosen = _method_for(counts, method)
     if prior is not None and not chosen.takes_prior:
         raise OptionError(f"the method {method} takes no prior, got {shown(prior)}")
     warn_of(notes)
     return chosen.fit(counts) if prior is None else chosen.fit(counts, prior)
+
+
+def _records_of(
+    table: Any,
+    columns: Mapping[str, Any],
+    memory: str | None,
+    reference: Mapping[str, Any] | None,
+    missing_covariates: str,
+) -> tuple[CovariateTable, tuple[Note, ...]]:
+    """Individuals with their covariates, of any table, or those that are given."""
+    named = {name: value for name, value in columns.items() if value is not None}
+    if isinstance(table, CovariateTable):
+        if named:
+            raise OptionError(f"records have no columns to name, so {next(iter(named))} cannot name one")
+        return table, ()
+    if isinstance(table, CountTable | Mapping):
+        raise OptionError("counts have no columns, so covariates cannot name one; CovariateTable has both")
+    check_no_population(named)
+    covariates = names_of(named["covariates"])
+    with open_table(table, column_names(named), memory=memory) as opened:
+        notes: tuple[Note, ...] = ()
+        if set(named) == {"covariates"}:
+            guess = opened.guess({}, list(covariates))
+            named = {**guess.columns, "covariates": covariates}
+            notes = (Note("columns-guessed", f"read as {guess}"), *guess.notes)
+        entries = read_entries(opened, named)
+        return entries.records(reference, missing_covariates), (*notes, *entries.notes)
+
+
+def check_no_population(named: Mapping[str, Any]) -> None:
+    """A population beside covariates is one of them."""
+    if named.get("population") is not None:
+        advice = f"name it among the covariates instead: {named['population']!r}"
+        raise OptionError(f"population cannot be given with covariates; {advice}")
 
 
 def _method_for(counts: Counts, method: str) -> Method:
