@@ -127,6 +127,10 @@ class CountTable:
     def __hash__(self) -> int:
         return hash((self.n.tobytes(), self.s.tobytes(), self.weight.tobytes(), self.known.tobytes()))
 
+    def weighted(self, weight: ArrayLike) -> CountTable:
+        """The same cells with other weights."""
+        return CountTable(self.n, self.s, weight, self.known)
+
     def forget_known(self) -> CountTable:
         """The same individuals with every status unknown."""
         return CountTable(self.n, self.s, self.weight)
