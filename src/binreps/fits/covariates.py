@@ -235,6 +235,26 @@ class CovariatesFit(PosteriorFit):
             }
         return found
 
+    def prevalence_curves(self, level: float = 0.9, points: int = 41) -> dict[str, Table]:
+        """Prevalence over the range of each covariate of numbers, with intervals; the others are average.
+
+        Average is the mean of every column of the design: of a category, its shares in the study.
+        """
+        check_level(level)
+        at, mass = self.cloud.parameters, self.cloud.points.masses[0]
+        tails = np.array([(1 - level) / 2, (1 + level) / 2])
+        found, column = {}, 0
+        for each, values in zip(self.records.covariates, self.records.values, strict=True):
+            if not isinstance(each, Category) and np.any(there := values == values):
+                x = np.linspace(values[there].min(), values[there].max(), points)
+                z = (x - self.records.mean[column]) / self.records.sd[column]
+                eta = z[:, None] * at.beta[column] + at.alpha
+                ends = expit(_row_quantiles(eta, np.broadcast_to(mass, eta.shape), tails))
+                columns = {"x": x, "prevalence": expit(eta) @ mass, "lower": ends[:, 0], "upper": ends[:, 1]}
+                found[each.name] = Table({name: own.tolist() for name, own in columns.items()})
+            column += len(each.terms)
+        return found
+
     # Individuals -----------------------------------------------------------------------------------
 
     def score(self, *asked: Any, covariates: Mapping[str, Any] | None = None) -> Any:

@@ -184,9 +184,11 @@ def analyse(
     table: Any | PathLike | Sequence[PathLike] | Counts,
     settings: Settings | None = None,
     *,
-    truth: str | CountTable | None = None,
+    truth: str | CountTable | CovariateTable | None = None,
     memory: str | None = None,
     name: str | None = None,
+    reference: Mapping[str, Any] | None = None,
+    missing_covariates: str = "refuse",
     **columns: Unpack[AllColumns],
 ) -> Analysis:
     r"""Fit by every method, decide by one, and keep all of it for the terminal, a file or a report.
@@ -207,6 +209,9 @@ def analyse(
         What to call the data, if not by the name of the file.
     population : str, optional
         Column of the populations, which took the same test.
+    covariates : str or list of str, optional
+        Columns that the prevalence may depend on; `fit_covariates` then decides. `reference` and
+        `missing_covariates` as in `fit`.
     **columns
         Which column plays which part, as in `count_table`; those that are not named are guessed.
 
@@ -233,7 +238,8 @@ def analyse(
     >>> source.guess.kind, source.guess.columns["replicates"], source.missing
     ('wide', ['first', 'second', 'third'], 1)
     """
-    with analysing(table, settings, truth=truth, memory=memory, name=name, **columns) as analysis:
+    how: Any = {"reference": reference, "missing_covariates": missing_covariates, **columns}
+    with analysing(table, settings, truth=truth, memory=memory, name=name, **how) as analysis:
         return analysis
 
 
@@ -242,13 +248,21 @@ def analysing(
     table: Any,
     settings: Settings | None = None,
     *,
-    truth: str | CountTable | None = None,
+    truth: str | CountTable | CovariateTable | None = None,
     memory: str | None = None,
     name: str | None = None,
+    reference: Mapping[str, Any] | None = None,
+    missing_covariates: str = "refuse",
     **columns: Unpack[AllColumns],
 ) -> Iterator[Analysis]:
     """`analyse`, with the files kept open: what is written meanwhile needs no second reading."""
     settings = settings or Settings()
+    if isinstance(table, CovariateTable):
+        _counted({}, columns)
+        if truth is not None and not isinstance(truth, CovariateTable):
+            raise OptionError(f"the truth of records must be a CovariateTable, got {type(truth).__name__}")
+        yield replace(analysed(table, settings, truth), source=Source(name or "records"))
+        return
     if isinstance(table, CountTable | Mapping):
         counts = _counted(table, columns)
         if truth is not None and not isinstance(truth, CountTable):
@@ -257,9 +271,9 @@ def analysing(
         return
     if isinstance(truth, CountTable):
         raise OptionError("the truth of a table must be the name of its column, got a CountTable")
-    named = named_columns(columns, truth)
+    named = named_columns(columns, truth)  # type: ignore[arg-type]
     with open_table(table, column_names(named), memory=memory, name=name) as opened:
-        yield analysed_source(read_source(opened, named), settings)
+        yield analysed_source(read_source(opened, named, reference, missing_covariates), settings)
 
 
 def named_columns(columns: Mapping[str, Any], truth: str | None) -> dict[str, Any]:
@@ -273,19 +287,31 @@ def named_columns(columns: Mapping[str, Any], truth: str | None) -> dict[str, An
     return named
 
 
-def read_source(opened: OpenTable, named: Mapping[str, Any]) -> Source:
+def read_source(
+    opened: OpenTable,
+    named: Mapping[str, Any],
+    reference: Mapping[str, Any] | None = None,
+    missing_covariates: str = "refuse",
+) -> Source:
     """An open table with its columns completed, and counted."""
     apart = {part: named.get(part) for part in ("known", "truth", "population")}
     given = {part: value for part, value in named.items() if part not in apart}
+    covariates = names_of(named.get("covariates"))
+    if covariates:
+        check_no_population(named)
     guess = opened.guess(given, list(filter(None, apart.values())))
     status = apart["known"] or apart["truth"]
-    reading = read(opened, {**guess.columns, "known": status}, apart["population"])
+    everything = {**guess.columns, "known": status}
+    reading = read(opened, everything, apart["population"])
+    records = read_entries(opened, everything).records(reference, missing_covariates) if covariates else None
     return Source(
         opened.name,
         tuple(map(str, opened.paths)),
         opened.sha256,
         guess,
         **apart,
+        covariates=covariates,
+        records=records,
         columns=tuple(opened.sample),
         missing=reading.missing,
         reading=reading,
@@ -297,13 +323,18 @@ def source_notes(source: Source) -> tuple[Note, ...]:
     assert source.guess is not None
     assert source.reading is not None
     known = () if source.known is None else (Note("known-scored", _KNOWN),)
-    return tuple(dict.fromkeys([*source.guess.notes, *source.reading.notes, *known]))
+    notes = dict.fromkeys([*source.guess.notes, *source.reading.notes, *known])
+    return tuple(note for note in notes if not source.covariates or note.id != "covariates-not-used")
 
 
 def analysed_source(source: Source, settings: Settings) -> Analysis:
     """The analysis of a table that was read."""
     assert source.reading is not None
-    judge, counts = _judge(source.reading, source.truth)
+    if source.records is not None:
+        judge: Any = None if source.truth is None else source.records
+        counts: Any = source.records if source.truth is None else source.records.forget_known()
+    else:
+        judge, counts = _judge(source.reading, source.truth)
     analysis = analysed(counts, settings, judge)
     notes = dict.fromkeys([*source_notes(source), *analysis.notes])
     return replace(analysis, source=source, notes=tuple(notes))

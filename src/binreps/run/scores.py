@@ -7,15 +7,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from binreps.run.analysis import Analysis
+from binreps.run.analysis import LISTED, Analysis
 from binreps.table import Table
 from binreps.tables.files import PathLike
 from binreps.tables.join import ADDED, Adding, in_order, joined
 from binreps.tables.opened import Reading, arrow_rows, open_table, read
 from binreps.tables.write import write_arrow, write_file, write_table
-
-LISTED = 10_000
-"""Rows up to which they are listed; beyond, the file of scores has them."""
 
 
 class Scored(NamedTuple):

@@ -21,9 +21,8 @@ from starlette.exceptions import HTTPException
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import BinrepsError, DataError
-from binreps.run.analysis import Source
+from binreps.run.analysis import LISTED, Source
 from binreps.run.front import named_columns, read_source, source_notes
-from binreps.run.scores import LISTED
 from binreps.show.summary import notes_rows
 from binreps.tables.join import Adding, in_order, joined
 from binreps.tables.opened import Reading, arrow_rows, open_table
