@@ -25,10 +25,12 @@ from binreps import (
 )
 from binreps.fits.exact.marginal import step
 from binreps.fits.points.axes import Axis, ErrorRates, beta_axis
-from binreps.fits.points.cloud import make_cloud
+from binreps.fits.points.cloud import Cloud, make_cloud
 from binreps.fits.points.modes import find_modes
+from binreps.fits.points.rule import Mixture, Rule
 from binreps.fits.points.sobol import Scrambled
 from binreps.fits.points.target import Target
+from binreps.fits.points.walk import walk
 from binreps.priors import quantile
 from covariate_studies import drawn_study, golden, screening
 
@@ -276,6 +278,21 @@ def test_sobol_points_are_a_net() -> None:
         assert sorted((row * 64).astype(int).tolist()) == list(range(64))
     boxes = (points[0] * 8).astype(int) * 8 + (points[1] * 8).astype(int)
     assert sorted(boxes.tolist()) == list(range(64))
+
+
+def test_chains_agree_with_weights() -> None:
+    """What is sampled where weights fail is the same posterior, within both stated errors."""
+    table, _ = drawn_study(np.random.default_rng(6), 60, 2, 4)
+    target = Target(table, Prior(), 1.5)
+    modes = find_modes(target)
+    rule = Rule(target, modes[0], Mixture.around(modes, everywhere=True))
+    walked = Cloud(target, walk(target, rule.extend(64), rule.mixture, 600), sampled=True)
+    cloud = make_cloud(target, 0.02)
+    (first, sd, error), (second, _, own) = (
+        each.moments(np.vstack([*each.points.v, each.points.prevalence])) for each in (cloud, walked)
+    )
+    assert np.all(np.abs(first - second) / sd < 1.5 * (error + own))
+    assert 0.005 < walked.error < 0.2
 
 
 def test_modes_are_stationary() -> None:

@@ -49,6 +49,8 @@ def score_command(
     population = population or _saved(saved, "input", "population")
     if None not in fit.parts and population is None:
         raise DataError("the fit has several populations; name their column with --population")
+    if fit.records is not None and "covariates" not in columns:
+        columns["covariates"] = list(fit.records.names)
     level = _saved(saved, "options", "level") or 0.9
     adding = Adding([fit], saved_loss(saved), new=not fitted, level=level)
     apart = [population] if population else []
@@ -59,6 +61,8 @@ def score_command(
         notes = write_joined(reading, adding, out)
     print(f"read as {guess}")
     for note in (*guess.notes, *reading.notes, *notes):
+        if fit.records is not None and note.id == "covariates-not-used":
+            continue
         print(f"• {note}")
     print(f"Written to {out}")
 

@@ -164,6 +164,18 @@ class CovariatesFit(PosteriorFit):
         note = f"{level:.0%} credible intervals of posterior medians; {self._references()}"
         return Table(rows, title="Odds ratios of being positive", note=note)
 
+    @property
+    def usual_steps(self) -> dict[str, float]:
+        """For each column of numbers 1, 2 or 5 times a power of ten near its sd: what figures show."""
+        found, column = {}, 0
+        for each in self.records.covariates:
+            if not isinstance(each, Category):
+                size = float(self.records.sd[column])
+                power = 10.0 ** np.floor(np.log10(size))
+                found[each.name] = float(power * max(k for k in (1, 2, 5) if k <= size / power * 1.0000001))
+            column += len(each.terms)
+        return found
+
     def _steps(self, per: Mapping[str, float] | None) -> dict[str, float]:
         """The step of each column, 1 if none is named."""
         steps = dict.fromkeys(self.records.terms, 1.0)
@@ -434,7 +446,16 @@ class CovariatesFit(PosteriorFit):
 
     def troubles(self) -> Iterator[Trouble]:
         """What should be known before the fit is believed."""
-        yield from super().troubles()
+        if self.error > self.usual_error:
+            how = " (by sampling, as weighted points did worse)" if self.cloud.sampled else ""
+            said = f"The numerical error of the fit is {self.error:.1g} of a standard deviation{how}"
+            yield Trouble(
+                "numerical-error",
+                self.error,
+                f"{said}: the study is small for so many columns.",
+                "Read no more digits than that; fewer covariates, or more individuals, are easier to "
+                "integrate.",
+            )
         yield from troubles_of(self.records, self.cloud)
 
 
@@ -477,8 +498,9 @@ def fit_covariates(
 
     Replicates err alike, as in `fit_bayes`; without covariates the two fits agree, evidence included. The
     posterior is a cloud of quasi-random points with a fixed seed: the same answer every time, with its
-    numerical error measured. Where the points asked for do not suffice (small studies with many columns)
-    more are taken, up to a limit, and `error` says what was reached.
+    numerical error measured. Where the points do not suffice
+    (small studies with many columns) more are taken, up to a limit, then chains sample; `error` says what was
+    reached.
 
     Parameters
     ----------

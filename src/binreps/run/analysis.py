@@ -146,7 +146,7 @@ class Part:
         """What each covariate does to the odds of being positive; None without covariates."""
         if self.fit.records is None:
             return None
-        found: Table = self.fit.odds_ratios(self.settings.level)
+        found: Table = self.fit.odds_ratios(self.settings.level, per=self.fit.usual_steps)
         return found
 
     @cached_property

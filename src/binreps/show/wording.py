@@ -266,7 +266,7 @@ def named_odds(part: Part) -> Table | None:
     ratios = part.odds_ratios
     if ratios is None or not len(ratios):
         return None
-    names = ("covariate", "estimate", "lower", "upper", "log_odds", "sd")
+    names = ("covariate", "per", "estimate", "lower", "upper", "log_odds", "sd")
     return Table({name.replace("estimate", "odds_ratio"): ratios[name] for name in names})
 
 

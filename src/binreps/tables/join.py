@@ -51,7 +51,7 @@ _MOST_PATTERNS = 200_000  # of covariates, sent to a database as text
 
 _TYPES: dict[str, Any] = {
     **dict.fromkeys(("n", "s", "rank"), nw.Int64),
-    **dict.fromkeys(("decision", "measure"), nw.String),
+    **dict.fromkeys(("decision", "measure", "before"), nw.String),
 }  # the others are Float64
 
 

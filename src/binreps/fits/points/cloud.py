@@ -13,6 +13,7 @@ from binreps.fits.points.laws import fitted_laws
 from binreps.fits.points.modes import find_modes
 from binreps.fits.points.rule import SEED, Mixture, Points, Rule, bound
 from binreps.fits.points.target import Parameters, Target
+from binreps.fits.points.walk import CHAINS, walk
 from binreps.fits.posterior import Estimate
 from binreps.model import Float
 
@@ -21,6 +22,8 @@ _MOST_POINTS = 2**18
 _MOST_WORK = 3e9  # points × rows: about 20 s
 _ENOUGH = 20.0  # effective points for each dimension, before laws are fitted to them
 _ROUNDS = 6  # of fitting laws to points
+_POOR = 0.05  # an error beyond which chains may do better than weights
+_MOST_WALKED = 4e8  # steps × chains × rows: a few seconds
 _GOOD = 0.5  # effective points among all: good enough
 
 
@@ -111,6 +114,10 @@ def make_cloud(target: Target, tol: float) -> Cloud:
         if not _affordable(rule, pairs):
             break
         cloud = Cloud(target, rule.extend(pairs))
+    if cloud.error > _POOR:
+        steps = int(np.clip(_MOST_WALKED / (CHAINS * max(len(target.table), 100)), 200, 4000))
+        walked = Cloud(target, walk(target, cloud.points, rule.mixture, steps), sampled=True)
+        cloud = walked if walked.error < cloud.error else cloud
     return cloud
 
 

@@ -91,6 +91,16 @@ class Mixture:
         away = law.root @ away
         return np.concatenate([law.at[:, None] + away, law.at[:, None] - away], axis=1)
 
+    def drawn(self, size: int, rng: np.random.Generator) -> Float:
+        """Independent points of the mixture."""
+        which = rng.choice(len(self.components), size, p=np.exp(self._log_shares))
+        uniform = rng.random((self.components[0].at.size + 1, size))
+        found = np.empty((len(uniform) - 1, size))
+        for k, law in enumerate(self.components):
+            own = which == k
+            found[:, own] = self.points(law, uniform[:, own])[:, : int(own.sum())]
+        return found
+
     def standardised(self, v: Float) -> Float:
         """Points as the first law sees them."""
         return np.asarray(self._inverse[0] @ (v - self.components[0].at[:, None]))
