@@ -12,6 +12,7 @@ import pytest
 
 from binreps import (
     CountTable,
+    CovariateTable,
     DataError,
     Fit,
     FitError,
@@ -23,6 +24,7 @@ from binreps import (
     decision_table,
     fit_average,
     fit_bayes,
+    fit_covariates,
     fit_known,
     fit_map,
     fit_median,
@@ -38,6 +40,11 @@ def fit_known_majority(counts: CountTable) -> Fit:
     return fit_known(CountTable(counts.n, counts.s, counts.weight, 2 * counts.s > counts.n))
 
 
+def fit_without_covariates(counts: CountTable) -> Fit:
+    """`fit_covariates` of individuals of whom nothing else is known."""
+    return fit_covariates(CovariateTable(counts.n, counts.s, {}, counts.weight, counts.known))
+
+
 FITS: dict[str, Callable[[CountTable], Fit]] = {
     "average": fit_average,
     "median": fit_median,
@@ -46,11 +53,12 @@ FITS: dict[str, Callable[[CountTable], Fit]] = {
     "em": lambda counts: fit_map(counts, algorithm="em", rng=1, starts=4),
     "bayes": fit_bayes,
     "overdispersed": fit_overdispersed,
+    "covariates": fit_without_covariates,
 }
 NULL_WITHOUT_REPLICATES = {"average", "median"}
 """The fits whose score needs a replicate; their predictions do not."""
 
-TAKE_NOBODY = {"bayes", "overdispersed"}
+TAKE_NOBODY = {"bayes", "overdispersed", "covariates"}
 """The fits for which an empty table is an answer: the prior."""
 
 IGNORE_KNOWN = {"average", "median"}

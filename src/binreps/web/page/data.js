@@ -75,24 +75,25 @@ export function dataDoor(offered, onCells) {
     const choices = h("div", {}, h("label", { for: "kind" }, "The file has"),
       h("select", { id: "kind", onchange: (event) => { state.kind = event.target.value; showRoles(); count(); } },
         offered.kinds.map(({ id, title }) => h("option", { value: id, selected: id === state.kind }, title))));
-    const parts = kinds[state.kind].parts.map((part) => part === "replicates" ? ticks(names)
+    const parts = kinds[state.kind].parts.map((part) => part === "replicates" ? ticks(names, part, state.columns)
       : choice(part, titles[part], single(state.columns[part]), (name) => { state.columns[part] = name; }));
-    const more = others.map(({ id, title }) =>
-      choice(id, title, state.other[id], (name) => { state.other[id] = name; }));
+    const more = others.map(({ id, title }) => id === "covariates" ? ticks(names, id, state.other)
+      : choice(id, title, state.other[id], (name) => { state.other[id] = name; }));
     const worded = kinds[state.kind].parts.some((part) => part === "result" || part === "replicates");
     fill("roles", choices, parts, more, worded ? labels.map(label) : []);
     showSample();
   }
 
-  function ticks(names) {
-    const chosen = new Set(state.columns.replicates ?? []);
+  // A box for each column; those that are ticked are kept under the part's name.
+  function ticks(names, part, kept) {
+    const chosen = new Set(kept[part] ?? []);
     const change = (name) => (event) => {
       if (event.target.checked) chosen.add(name);
       else chosen.delete(name);
-      state.columns.replicates = names.filter((each) => chosen.has(each));
+      kept[part] = names.filter((each) => chosen.has(each));
       count();
     };
-    return h("fieldset", { class: "ticks" }, h("legend", {}, titles.replicates), names.map((name) =>
+    return h("fieldset", { class: "ticks" }, h("legend", {}, titles[part]), names.map((name) =>
       h("label", {}, h("input", { type: "checkbox", checked: chosen.has(name), onchange: change(name) }), " ", name)));
   }
 
