@@ -425,6 +425,8 @@ class CovariatesFit(PosteriorFit):
         its spread is that of the log odds.
         """
         found = super().summary(level)
+        if not self.records.terms:
+            return found
         columns = {name: list(values) for name, values in found.columns.items()}
         columns = {"rate": columns["rate"], "covariate": [None] * len(columns["rate"]), **columns}
         ratios = self.odds_ratios(level, per=per)
