@@ -30,7 +30,8 @@ NAMES = ("prevalence", "false_positive", "false_negative")
 CORRELATION = "intraclass_correlation"
 """The name of ρ, the correlation of two replicates of one individual whose status is given."""
 
-_FEW = 64  # replicates up to which a product of factors is added up one by one
+_LEAST_REST = 1e-17  # of 1 − ρ: less than that rounds to ρ = 1, where chances have limits
+FEW = 64  # replicates up to which a product of factors is added up one by one
 
 TIE = 4 * float(np.finfo(float).eps)
 """A score this close to a threshold is on it: 9/11 and 1 − 2/11 are not the same double."""
@@ -264,15 +265,22 @@ def log_rising(x: Any, rho: Any, k: NDArray[np.int64]) -> Float:
     """Σ_{j<k} log(x + jρ), for x and ρ that broadcast, along a new first axis for the entries of k."""
     x, rho = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(rho, dtype=float))
     most = int(k.max(initial=0))
-    if most <= _FEW:
+    if most <= FEW:
         factors = np.log(x + np.arange(most).reshape(-1, *(1,) * x.ndim) * rho)
         return np.concatenate([np.zeros((1, *x.shape)), np.cumsum(factors, axis=0)])[k]
+    return np.asarray(k.reshape(-1, *(1,) * x.ndim) * np.log(x) + rising_rest(x, rho, k))
+
+
+def rising_rest(x: Float, rho: Float, k: NDArray[np.int64]) -> Float:
+    """Σ_{j<k} log(1 + jρ/x), small where ρ is.
+
+    With z = x/ρ it is log Γ(z+k) − log Γ(z) − k log z, by Stirling's formula: no difference of large numbers.
+    """
     z = x / np.maximum(rho, 1e-30)
     steps = k.reshape(-1, *(1,) * x.ndim).astype(float)
     u = steps / z
-    # log Γ(z+k) − log Γ(z) − k log z by Stirling's formula, with no difference of large numbers left.
     bend = z * _log1p_less(u) + (steps - 0.5) * np.log1p(u)
-    return np.asarray(steps * np.log(x) + bend + _stirling_rest(z + steps) - _stirling_rest(z))
+    return np.asarray(bend + _stirling_rest(z + steps) - _stirling_rest(z))
 
 
 def _log1p_less(u: Float) -> Float:
@@ -374,7 +382,8 @@ class Correlated(Model):
 
     def log_classes(self, records: Any, p: Any, q: Any, rho: Any) -> tuple[Float, Float]:
         """As `Model` says."""
-        s, misses, rest = records.s, records.n - records.s, 1 - np.asarray(rho, dtype=float)
+        s, misses = records.s, records.n - records.s
+        rest = np.maximum(1 - np.asarray(rho, dtype=float), _LEAST_REST)
         negative = log_rising(p * rest, rho, s) + log_rising((1 - p) * rest, rho, misses)
         positive = log_rising((1 - q) * rest, rho, s) + log_rising(q * rest, rho, misses)
         common = log_rising(rest, rho, records.n)

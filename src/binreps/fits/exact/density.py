@@ -8,14 +8,15 @@ integrated as precisely as one of 50.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import betaln, expit, log_expit
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.fits.exact.chart import Place
-from binreps.model import ALIKE, Float, Model, Prior
+from binreps.model import ALIKE, FEW, Float, Model, Prior, rising_rest
 
 _MANY = 1_000_000  # individuals from which rounding of the size eps·N would be felt
 _AT_ONCE = 40_000  # cells × points at a time, so that they stay in the processor's cache
@@ -57,7 +58,7 @@ class Density:
         self._positive, self._negative = np.exp(positive - self._unit), np.exp(negative - self._unit)
         self._exponents[:, 3:] = -self._unit  # from here on shares are relative to those at the centre
         self.log_constant = prior.log_constant - (float(betaln(*shapes)) if shapes else 0.0)
-        self.many = model.independent and self.counts.individuals > _MANY
+        self.many = self.counts.individuals > _MANY
 
     def centred(self, centre: Place) -> Density:
         """The same density, relative to another centre."""
@@ -93,7 +94,7 @@ class Density:
             return np.asarray(self.weight @ self._log_mixtures(place))
         change = self._changes(place)
         near = change > -0.5  # far below, the difference has lost digits that the sum still has
-        logs = log1p(np.where(near, change, 0.0))
+        logs = np.log1p(np.where(near, change, 0.0))
         return np.asarray(
             self.weight @ (logs if near.all() else np.where(near, logs, self._log_mixtures(place)))
         )
@@ -156,23 +157,55 @@ class Density:
             *(x[:, 0].tolist() for x in columns), self.weight.tolist(), strict=True
         ):
             with np.errstate(invalid="ignore"):
-                of_positive = positive * expm1(s * from_q + misses * to_q)
-                of_negative = negative * expm1(s * to_p + misses * from_p)
+                of_positive = positive * np.expm1(s * from_q + misses * to_q)
+                of_negative = negative * np.expm1(s * to_p + misses * from_p)
                 gain = of_positive * (1 + away / up) + positive * away / up
             yield gain + (of_negative * (1 - away / down) - negative * away / down), weight
 
     def _changes(self, place: Place) -> Float:
-        """The mixture over that at the centre, minus 1; the same rounded p and q serve all cells."""
-        to_p, from_p = _log_changes(place.p, place.log_p, self.centre.p, self.centre.log_p)
-        to_q, from_q = _log_changes(place.q, place.log_q, self.centre.q, self.centre.log_q)
+        """The mixture over that at the centre, minus 1; the same rounded parameters serve all cells."""
         up, down = expit(self.centre.u), expit(-self.centre.u)
         away = expit(place.u) - up if up < 0.5 else down - expit(-place.u)
-        with np.errstate(invalid="ignore", over="ignore"):
-            positive = expm1(self.s * from_q + self.misses * to_q)
-            negative = expm1(self.s * to_p + self.misses * from_p)
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            negative, positive = (np.expm1(log) for log in self._class_changes(place))
             change = self._positive * (positive * (1 + away / up) + away / up)
             change += self._negative * (negative * (1 - away / down) - away / down)
         return np.where(np.isnan(change), -1.0, change)
+
+    def _class_changes(self, place: Place) -> tuple[Float, Float]:
+        """The change of log P(s | T = 0) and of log P(s | T = 1) from the centre, cell by cell."""
+        centre = self.centre
+        to_p, from_p = _log_changes(place.p, place.log_p, centre.p, centre.log_p)
+        to_q, from_q = _log_changes(place.q, place.log_q, centre.q, centre.log_q)
+        if self.model.independent:
+            return self.s * to_p + self.misses * from_p, self.s * from_q + self.misses * to_q
+        _, to_rest = _log_changes(place.rest[0], place.log_rest[0], centre.rest[0], centre.log_rest[0])
+        change = _Rising(place.rest[0], centre.rest[0])
+        counts, rest = self.counts, np.exp(centre.log_rest[0][1])
+        s, misses = counts.s, counts.n - counts.s
+        all_of_them = change(rest, to_rest, counts.n)
+        negative = change(centre.p * rest, to_p + to_rest, s)
+        negative += change(np.exp(centre.log_p[1]) * rest, from_p + to_rest, misses) - all_of_them
+        positive = change(np.exp(centre.log_q[1]) * rest, from_q + to_rest, s)
+        positive += change(centre.q * rest, to_q + to_rest, misses) - all_of_them
+        return negative, positive
+
+
+class _Rising(NamedTuple):
+    """Changes of Σ_{j<k} log(x + jρ) as ρ moves from a centre."""
+
+    rho: Float
+    centre: Float
+
+    def __call__(self, x: Float, to_x: Float, k: NDArray[np.int64]) -> Float:
+        """From x at the centre to x·e^to_x, along a new first axis for the entries of k."""
+        most = int(k.max(initial=0))
+        if most > FEW:
+            rests = rising_rest(x * np.exp(to_x), self.rho, k) - rising_rest(x, self.centre, k)
+            return np.asarray(k[:, None] * to_x + rests)
+        j = np.arange(most)[:, None]
+        factors = np.log1p((x * np.expm1(to_x) + j * (self.rho - self.centre)) / (x + j * self.centre))
+        return np.concatenate([np.zeros((1, to_x.size)), np.cumsum(factors, axis=0)])[k]
 
 
 def _parts(place: Place, size: int) -> Iterator[Place]:
@@ -199,22 +232,6 @@ def _log_changes(
     rest, other = np.exp(logs[1]), np.exp(at_centre[1])
     away = x - centre if centre[0] < 0.5 else other - rest
     return _log1p(away / centre, logs[0] - at_centre[0]), _log1p(-away / other, logs[1] - at_centre[1])
-
-
-def log1p(x: Float) -> Float:
-    """log(1 + x) to full precision, by Kahan's quotient: several times faster than NumPy's."""
-    u = 1 + x
-    away = u - 1
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(away == 0, x, np.log(u) * (x / away))
-
-
-def expm1(x: Float) -> Float:
-    """e^x − 1 to full precision, likewise."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        u = np.exp(x)
-        away = u - 1
-        return np.where(away == 0, x, np.where((u == 0) | np.isinf(u), away, away * (x / np.log(u))))
 
 
 def _log1p(change: Float, far: Float) -> Float:

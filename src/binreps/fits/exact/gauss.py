@@ -8,6 +8,8 @@ density, distribution function and quantiles follow without any further integrat
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -157,6 +159,36 @@ def _barycentric_weights(size: int, a: float, b: float) -> Float:
     return np.asarray(size_of / size_of.max() * (-1.0) ** np.arange(size))
 
 
+Law = Callable[[Float], tuple[Float, Float]]
+"""A distribution function and its density at some points."""
+
+
+def invert(
+    law: Law, wanted: Float, x: Float, low: Any = -np.inf, high: Any = np.inf, *, tol: float = 1e-13
+) -> Float:
+    """Where a distribution function reaches some values: Newton steps inside brackets that shrink.
+
+    A bracket that is still open is left in steps that double.
+    """
+    x, low, high = (np.array(np.broadcast_to(one, wanted.shape), dtype=float) for one in (x, low, high))
+    stride = np.full(x.shape, 0.05)
+    for _ in range(100):
+        below, height = law(x)
+        excess = below - wanted
+        low, high = np.where(excess < 0, x, low), np.where(excess >= 0, x, high)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            newton = x - excess / height
+            closed = np.isfinite(high - low)
+            middle = np.where(closed, (low + high) / 2, x - np.sign(excess) * stride)
+        good = (newton >= low) & (newton <= high) & (closed | (np.abs(newton - x) <= 4 * stride))
+        following = np.where(np.abs(excess) < 1e-15, x, np.where(good, newton, middle))
+        stride = np.where(good, stride, 2 * stride)
+        move, x = np.abs(following - x), following
+        if np.all(move <= tol + 4e-16 * np.abs(x)):
+            break
+    return x
+
+
 class Series:
     """Densities on one interval, one per row, from their masses at the nodes of the interval's rule.
 
@@ -182,6 +214,13 @@ class Series:
         """The coefficients of g in Jacobi polynomials."""
         return np.asarray(self.masses @ series_matrix(*self._kind).T)
 
+    def rows(self, which: Any) -> Series:
+        """Some of the rows, in any order and number, of series on one interval."""
+        some = copy(self)
+        for name in ("masses", "total", "_constant", "_smooth", "_rest"):
+            setattr(some, name, getattr(self, name)[which])
+        return some
+
     def density(self, x: Any) -> Any:
         """Density at x, in mass per unit of x."""
         inside = self.interval
@@ -205,22 +244,38 @@ class Series:
         return np.einsum("...k,...k->...", terms, values) / terms.sum(axis=-1)
 
     def quantile(self, mass: Any) -> Any:
-        """The x below which the given mass lies, by Newton steps kept inside a shrinking bracket."""
-        mass = np.asarray(mass, dtype=float)
-        inside = self.interval
-        lower, upper = (np.broadcast_to(end, mass.shape).copy() for end in (inside.lower, inside.upper))
-        x = self._first_guess(mass)
-        for _ in range(60):
-            excess = self.cumulative(x) - mass
-            lower, upper = np.where(excess < 0, x, lower), np.where(excess >= 0, x, upper)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                newton = x - excess / self.density(x)
-            good = (newton >= lower) & (newton <= upper)
-            following = np.where(good, newton, (lower + upper) / 2)
-            if np.all(np.abs(following - x) <= 1e-13 * inside.length + 4e-16 * np.abs(x)):
-                return following
-            x = following
-        return x
+        """The x below which the given mass lies."""
+        mass, inside = np.asarray(mass, dtype=float), self.interval
+        x, low, high = np.broadcast_arrays(self._first_guess(mass), inside.lower, inside.upper)
+        found = invert(
+            lambda x: (self.cumulative(x), self.density(x)),
+            mass,
+            x,
+            low,
+            high,
+            tol=1e-13 * np.min(inside.length),
+        )
+        return found[()]
+
+    def densities(self, x: Float) -> Float:
+        """The densities of all rows at the same points, shape (rows, points)."""
+        u = self.interval.unit(x)
+        envelope = u**self.interval.a * (1 - u) ** self.interval.b / self.interval.length
+        return np.asarray(self._smooth @ self._between(u).T * envelope)
+
+    def cumulatives(self, x: Float) -> Float:
+        """The masses of all rows below the same points, shape (rows, points)."""
+        a, b = self.interval.a + 1, self.interval.b + 1
+        u = self.interval.unit(x)
+        bend = u**a * (1 - u) ** b * (self._rest @ self._between(u).T)
+        return np.asarray(np.outer(self._constant, betainc(a, b, u)) - bend)
+
+    def _between(self, u: Float) -> Float:
+        """The matrix that takes values at the nodes to those of their polynomial at some points."""
+        gap = u[:, None] - jacobi_rule(*self._kind).nodes
+        gap[gap == 0] = 1e-100
+        terms = _barycentric_weights(*self._kind) / gap
+        return np.asarray(terms / terms.sum(axis=1, keepdims=True))
 
     def _first_guess(self, mass: Any) -> Any:
         """Where the masses at the nodes, added up, reach the given mass."""

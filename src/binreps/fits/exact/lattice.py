@@ -26,7 +26,8 @@ CUT = 28.0
 REACH = 2**14  # lattice points on either side of the centre: four coordinates fit into one whole number
 _FEW = 16  # seeds that are modes; more of them are points all over the density
 _STEP = 0.35  # of a standard deviation, for differences: large enough to be above rounding
-_LONGEST = 4.0  # standard deviations that one Newton step may go
+_LONGEST = 4.0  # standard deviations within which a Newton step is at home; longer ones are tried too
+_SHARES = np.array([1.0, 0.3, 0.08, 0.02])  # of a Newton step
 
 
 class TooManyPointsError(ArithmeticError):
@@ -54,8 +55,8 @@ def climb(function: Function, x: Float, width: float) -> Peak:
         size = np.maximum(np.abs(size), 1e-2)  # at most ten times wider than it was
         step = axes @ ((axes.T @ gradient) / size)
         length = float(np.sqrt(np.sum((axes.T @ step) ** 2 * size)))
-        step *= min(1.0, _LONGEST / max(np.abs(step).max(), 1e-300))
-        tried = x[:, None] + (basis @ step)[:, None] * np.array([1.0, 0.3, 0.08, 0.02])
+        near = step * min(1.0, _LONGEST / max(np.abs(step).max(), 1e-300))
+        tried = x[:, None] + basis @ np.concatenate([np.outer(one, _SHARES) for one in (step, near)], axis=1)
         values = function(tried)
         best = int(np.argmax(values))
         if values[best] > value:

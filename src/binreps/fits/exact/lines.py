@@ -1,79 +1,105 @@
-"""Lines of a lattice of moments, along which logit θ runs: for what varies along a ridge.
+"""Lines of a chart of moments, along which logit θ runs: for what varies along a ridge.
 
-At fixed μ and v every rate, and the log odds of any record, is a smooth function of the place on a line. The
-mass where it is below a value is that of the parts of lines between crossings of the value; between lattice
-points sinc functions are exact.
+At fixed μ and v every rate, and the log odds of any record, is a smooth function of the place on a line, and
+the line's density a series that carries the powers of the prior at its ends. The mass where a number is below
+a value is that of the parts of lines between their crossings of the value.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.special import expit, logit
 
-from binreps.fits.exact.chart import Chart, Place, Stretch
+from binreps.fits.exact.chart import Moments, Place, Stretch, unit
 from binreps.fits.exact.density import Density
-from binreps.fits.exact.lattice import flood
-from binreps.fits.exact.marginal import Marginal, Scale, step
-from binreps.fits.exact.rules import Lattices, log_mass
+from binreps.fits.exact.gauss import Interval, Series, invert
+from binreps.fits.exact.lattice import TURNS, flood
+from binreps.fits.exact.marginal import Marginal, Scale
+from binreps.fits.exact.rules import Lattices
+from binreps.fits.exact.tensor import weight_power
 from binreps.fits.posterior import weighted_quantiles
-from binreps.model import Float
+from binreps.model import Float, Prior
 
 Number = Callable[[Place], Float]
 """What is asked about: a function of a place, the logit of a number."""
 
-_FINER = 0.3  # spacing along lines over that across: values between points need more than their sum does
-_MOST = 150_000  # points
-_NEAR = 8  # points of a line from which values between them are interpolated
-_NO_LINE = 1e-13  # of all mass
+_CUT = 24.0  # lines with less than e^−24 of the heaviest are left out
+_MOST = 8_000  # lines
+_MORE = 1 / 16  # the spacing of v over that of μ, where its lines differ in what they reach
+_FEW, _DENSER = 14, 30.0  # points of a line: to see whether it matters; and of all, over the spacing of lines
+_STEPS = 4  # of the secant rule, towards a crossing
+_EDGE = 1e-15  # of a line: where it is taken to begin and to end
 
 
 class Bundle(NamedTuple):
-    """The lines of one chart: where they begin, what a step along them is, and the mass of each step."""
+    """The lines of one chart: where they are, and the mass along each."""
 
-    chart: Chart
-    start: Float  # (3, lines)
-    step: Float  # (3,)
-    mass: Float  # (lines, steps)
+    chart: Moments
+    across: Float  # (2, lines): the coordinates of μ and v
+    series: Series
 
-    def at(self, line: Any, position: Float) -> Place:
-        """The places at positions, in steps, on lines."""
-        return self.chart.place(self.start[:, line] + self.step[:, None] * position)
+    def at(self, line: Any, z: Float) -> Place:
+        """The places a part z of the way along lines, both of one shape."""
+        return _along(self.chart, self.across[:, line], z)
 
-    def places(self) -> Place:
-        """All points, line by line."""
-        lines, steps = self.mass.shape
-        return self.at(np.repeat(np.arange(lines), steps), np.tile(np.arange(steps), lines))
+
+def _along(chart: Moments, across: Float, z: Float) -> Place:
+    w = chart.stretches[2].coordinate(logit(z))
+    return chart.place(np.stack([*across, np.broadcast_to(w, across.shape[1:])]))
+
+
+def _ends(chart: Moments, prior: Prior) -> Interval:
+    """A line with the powers that the prior has where p or q ends at 0."""
+    p, q = prior.false_positive, prior.false_negative
+    if chart.mirrored:
+        p, q = q, p
+    return Interval(0.0, 1.0, weight_power(q[0]), 0.0 if chart.low else weight_power(p[0]))
+
+
+def _log_masses(density: Density, chart: Moments, across: Float, size: int) -> Float:
+    """The logarithm of the mass at the points of lines, shape (lines, size)."""
+    inside = _ends(chart, density.prior)
+    z = inside.nodes(size)
+    place = _along(chart, np.repeat(across, size, axis=1), np.tile(z, across.shape[1]))
+    slope = unit(chart.stretches[2].coordinate(logit(z)), chart.stretches[2]).log_slope
+    weight = inside.log_weights(size) - inside.a * np.log(z) - inside.b * np.log1p(-z) - slope
+    value = (density(place) + place.log_volume).reshape(-1, size) + weight
+    return np.where(np.isnan(value), -np.inf, value)  # ∞ − ∞ beyond what floats hold
 
 
 def bundles(density: Density, rule: Lattices, spacing: float) -> list[Bundle]:
-    """The posterior as lines."""
-    found, logs = [], []
+    """The posterior as lines, so many standard deviations apart, and points on them accordingly.
+
+    Where v is not known nearly as well as μ is, lines of some v do not reach a value that others do: that is
+    no smooth function of v, and takes many more of them.
+    """
+    found, size = [], int(np.ceil(_DENSER / spacing))
     for chart, frame in zip(rule.charts, rule.frames, strict=True):
-        basis = frame.basis.copy()
-        basis[:, -1] *= _FINER
-        function = log_mass(density, chart)
-        x, value = flood(function, frame.origin, basis, frame.seeds, spacing, most=_MOST)
-        index = np.round(np.linalg.solve(spacing * basis, x - frame.origin[:, None])).astype(np.int64)
-        pairs, line = np.unique(index[:2], axis=1, return_inverse=True)
-        first = index[2].min()
-        log_values = np.full((pairs.shape[1], index[2].max() - first + 1), -np.inf)
-        log_values[line.ravel(), index[2] - first] = value
-        whole = np.concatenate([pairs, np.full((1, pairs.shape[1]), first)])
-        start = frame.origin[:, None] + spacing * basis @ whole
-        found.append((chart, start, spacing * basis[:, -1]))
-        logs.append(log_values + np.log(np.abs(np.linalg.det(basis))))
-    top = max(float(one.max()) for one in logs)
-    masses = [np.exp(one - top) for one in logs]
-    total = sum(float(mass.sum()) for mass in masses)
-    result = []
-    for (chart, start, along), mass in zip(found, masses, strict=True):
-        matters = mass.sum(axis=1) > _NO_LINE * total
-        if matters.any():
-            result.append(Bundle(chart, start[:, matters], along, mass[matters] / total))
-    return result
+        assert isinstance(chart, Moments)
+        basis = frame.basis[:2, :2] @ (TURNS[2][0] if known_variance(density) else np.diag([1.0, _MORE]))
+
+        def weight(x: Float, chart: Moments = chart) -> Float:
+            return np.logaddexp.reduce(_log_masses(density, chart, x, _FEW), axis=1)
+
+        origin, seeds = frame.origin[:2], frame.seeds[:2]
+        across, _ = flood(weight, origin, basis, seeds[:, :1], spacing, cut=_CUT, most=_MOST)
+        area = np.log(abs(np.linalg.det(basis)))
+        found.append((chart, across, _log_masses(density, chart, across, size) + area))
+    top = max(float(logs.max()) for *_, logs in found)
+    total = sum(float(np.exp(logs - top).sum()) for *_, logs in found)
+    return [
+        Bundle(chart, across, Series(_ends(chart, density.prior), np.exp(logs - top) / total))
+        for chart, across, logs in found
+        if logs.max() > top - _CUT
+    ]
+
+
+def known_variance(density: Density) -> bool:
+    """Whether the data tell v, and nothing beyond it: nobody has more than two replicates, some have."""
+    return int(density.counts.n.max(initial=0)) == 2
 
 
 class Crossings(Marginal):
@@ -88,80 +114,63 @@ class Crossings(Marginal):
     ) -> None:
         self.scale, self._number = Scale(end, Stretch(0.0, 1.0, straight=True)), number
         self.ends = self.scale.ends
-        self._lines: list[Bundle] = []
-        self._values: list[Any] = []
-        for one in lines:
-            places = one.places()
-            mass = one.mass
-            if weight is not None:
-                mass = mass * weight(places).reshape(mass.shape)
-            self._lines.append(one._replace(mass=mass))
-            self._values.append(number(places).reshape(mass.shape))
-        total = sum(float(one.mass.sum()) for one in self._lines)
-        self._lines = [one._replace(mass=one.mass / total) for one in self._lines]
-        # the mass below each point of a line: sinc functions are exact, and close points interpolate it
-        self._below = [one.mass @ step(apart(one.mass.shape[1])).T for one in self._lines]
+        self._lines = [one if weight is None else _reweighted(one, weight) for one in lines]
+        self._total = sum(float(one.series.total.sum()) for one in self._lines)
+        self._values = [self._on(one) for one in self._lines]
 
-    def _at(self, w: float) -> tuple[float, float]:
-        """Probability below a coordinate, and the density there."""
-        below, density = 0.0, 0.0
-        for one, values, reached in zip(self._lines, self._values, self._below, strict=True):
-            under = values <= w
-            below += float(one.mass[under[:, -1]].sum())
-            crossed: Any = np.nonzero(under[:, :-1] != under[:, 1:])
-            line, k = crossed
-            if not line.size:
+    def _on(self, one: Bundle) -> tuple[Float, Float]:
+        """Logits of places on the lines, their ends included, and the number there."""
+        lines, size = one.series.masses.shape
+        z = np.concatenate([[_EDGE], one.series.interval.nodes(size), [1 - _EDGE]])
+        places = one.at(np.repeat(np.arange(lines), z.size), np.tile(z, lines))
+        return logit(z), self._number(places).reshape(lines, z.size)
+
+    def _law(self, w: Float) -> tuple[Float, Float]:
+        """Probability below coordinates, and the density there."""
+        below, height = np.zeros(w.size), np.zeros(w.size)
+        for one, (t, values) in zip(self._lines, self._values, strict=True):
+            under = values <= w[:, None, None]
+            below += under[:, :, -1] @ one.series.total
+            which, line, k = np.nonzero(under[..., :-1] != under[..., 1:])
+            if not which.size:
                 continue
-            position = self._crossing(one, line, k, values[line, k] - w, values[line, k + 1] - w, w)
-            first = np.clip(k - _NEAR // 2 + 1, 0, max(values.shape[1] - _NEAR, 0))
-            columns = first[:, None] + np.arange(min(_NEAR, values.shape[1]))
-            weights = lagrange(position - first, columns.shape[1])
-            up = np.where(under[line, k], 1.0, -1.0)
-            below += float(up @ np.einsum("ij,ij->i", weights, reached[line[:, None], columns]))
-            height = np.einsum("ij,ij->i", weights, one.mass[line[:, None], columns])
-            tiny = 1e-4
-            slope = self._number(one.at(line, position + tiny)) - self._number(one.at(line, position - tiny))
-            density += float(np.sum(height / np.maximum(np.abs(slope) / (2 * tiny), 1e-300)))
-        return min(max(below, 0.0), 1.0), max(density, 0.0)
+            at, slope = self._crossing(
+                one, line, t[k], t[k + 1], values[line, k], values[line, k + 1], w[which]
+            )
+            some, z = one.series.rows(line), expit(at)
+            up = np.where(under[which, line, k], 1.0, -1.0)
+            below += np.bincount(which, up * some.cumulative(z), w.size)
+            each = some.density(z) * z * (1 - z) / np.maximum(np.abs(slope), 1e-300)
+            height += np.bincount(which, each, w.size)
+        return np.clip(below / self._total, 0.0, 1.0), np.maximum(height, 0.0) / self._total
 
-    def _crossing(self, one: Bundle, line: Any, k: Any, left: Float, right: Float, w: float) -> Float:
-        """Where lines cross a value between two neighbouring points, by the Illinois rule."""
-        low, high = np.zeros(line.size), np.ones(line.size)
-        for _ in range(6):
-            middle = low + (high - low) * left / (left - right)
-            value = self._number(one.at(line, k + middle)) - w
-            same = (value > 0) == (left > 0)
-            right = np.where(same, right / 2, value)
-            left = np.where(same, value, left / 2)
-            low, high = np.where(same, middle, low), np.where(same, high, middle)
-            if np.max(np.abs(value)) < 1e-13:
-                break
-        return np.asarray(k + middle)
+    def _crossing(
+        self, one: Bundle, line: Any, low: Float, high: Float, left: Float, right: Float, w: Float
+    ) -> tuple[Float, Float]:
+        """Where lines cross a value between two neighbouring points, by the secant rule; and the slope."""
+        slope = (right - left) / (high - low)
+        at = np.clip(low + (w - left) / slope, low, high)
+        last, value = low, left
+        for _ in range(_STEPS):
+            before, value = value, self._number(one.at(line, expit(at)))
+            moved = at - last
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found = (value - before) / moved
+            good = np.isfinite(found) & (found * slope > 0)
+            slope = np.where(good, found, slope)
+            last, at = at, np.clip(at + (w - value) / slope, low, high)
+        return at, slope
 
     def quantile_at(self, probability: Any) -> Any:
-        """The coordinate below which the probability lies, by Newton steps inside a shrinking bracket."""
+        """The coordinate below which the probability lies."""
         wanted = np.asarray(probability, dtype=float)
-        result = np.array(self._roughly(wanted))
-        for i, p in enumerate(wanted.flat):
-            w, low, high = float(result.flat[i]), -np.inf, np.inf
-            for _ in range(40):
-                below, density = self._at(w)
-                low, high = (w, high) if below < p else (low, w)
-                move = (p - below) / density if density > 0 else np.nan
-                following = w + move
-                if not low < following < high:
-                    following = (low + high) / 2 if np.isfinite(high - low) else w + np.sign(p - below) * 0.1
-                done = abs(following - w) < 1e-11 * (1 + abs(w))
-                w = following
-                if done:
-                    break
-            result.flat[i] = w
-        return result
+        found = invert(self._law, wanted.ravel(), self._roughly(wanted).ravel(), tol=1e-11)
+        return found.reshape(wanted.shape)
 
     def _roughly(self, probability: Float) -> Float:
         """Quantiles of the points and their masses, in coordinates."""
-        values = np.concatenate([one.ravel() for one in self._values])
-        mass = np.concatenate([one.mass.ravel() for one in self._lines])
+        values = np.concatenate([values[:, 1:-1].ravel() for _, values in self._values])
+        mass = np.concatenate([one.series.masses.ravel() for one in self._lines])
         return weighted_quantiles(values, mass, probability)
 
     def _about(self, probability: Float) -> Float:
@@ -173,28 +182,19 @@ class Crossings(Marginal):
 
     def cumulative(self, x: Any) -> Any:
         """Probability below x."""
-        return self._each(x, 0)
+        w = np.asarray(self.scale.coordinate(np.asarray(x, dtype=float)))
+        return self._law(w.ravel())[0].reshape(w.shape)[()]
 
     def _height(self, x: Any) -> Any:
-        slope = np.exp(self.scale.log_slope(self.scale.coordinate(np.asarray(x, dtype=float))))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.nan_to_num(self._each(x, 1) / slope)[()]
-
-    def _each(self, x: Any, which: int) -> Any:
         w = np.asarray(self.scale.coordinate(np.asarray(x, dtype=float)))
-        return np.array([self._at(float(one))[which] for one in w.ravel()]).reshape(w.shape)[()]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            height = self._law(w.ravel())[1].reshape(w.shape) / np.exp(self.scale.log_slope(w))
+        return np.nan_to_num(height)[()]
 
 
-def apart(size: int) -> Float:
-    """Differences of positions on a line."""
-    position = np.arange(size, dtype=float)
-    return np.asarray(position[:, None] - position)
-
-
-def lagrange(t: Float, size: int) -> Float:
-    """Weights of the values at 0, 1, … for the polynomial through them at t, one row for each t."""
-    k = np.arange(size)
-    away = t[:, None] - k
-    away = np.where(away == 0, 1e-300, away)
-    terms = np.array([(-1.0) ** i * math.comb(size - 1, i) for i in range(size)]) / away
-    return np.asarray(terms / terms.sum(axis=1, keepdims=True))
+def _reweighted(one: Bundle, weight: Callable[[Place], Float]) -> Bundle:
+    """Lines whose masses are multiplied by what a function is at their points."""
+    lines, size = one.series.masses.shape
+    z = one.series.interval.nodes(size)
+    factor = weight(one.at(np.repeat(np.arange(lines), size), np.tile(z, lines))).reshape(lines, size)
+    return one._replace(series=Series(one.series.interval, one.series.masses * factor))

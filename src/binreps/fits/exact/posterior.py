@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -18,7 +19,7 @@ from binreps.fits.exact.density import Density, informative
 from binreps.fits.exact.draws import draw
 from binreps.fits.exact.grid import Grid
 from binreps.fits.exact.lattice import CUT, Frame, TooManyPointsError, frame_of
-from binreps.fits.exact.lines import Bundle, Crossings, bundles
+from binreps.fits.exact.lines import Bundle, Crossings, bundles, known_variance
 from binreps.fits.exact.marginal import Marginal, Scale, Wave
 from binreps.fits.exact.rules import (
     TOLERANCE,
@@ -41,6 +42,7 @@ from binreps.model import ALIKE, Float, Model, Prior
 
 _SMALL = 700  # replicates up to which a product of rules over the whole domain is worth a try
 _FEW_IN_BOX, _MOST_IN_BOX, _MOST = 3_000, 80_000, 400_000  # points of a lattice, before another rule is tried
+_SMALL_PRODUCT = 60_000  # points of a product that is tried before any lattice
 _NO_RIDGE = 5_000  # individuals up to which what cannot be identified is no ridge yet
 _HOPELESS = 0.5  # sds between two products of rules: no third will do
 _WORTH = 0.05  # sds: a model that is no better integrated than that is refused
@@ -49,14 +51,16 @@ _LEAST_IN_FOUR = 1e-7  # where less of the tails is kept
 _SLOW = 5.0  # grids of similar size may both be off by more than they differ
 _KEPT = 1e-3  # of the posterior that must still count once it is reweighted by a new record
 _SCORE_TOLERANCE = 1e-7  # of a score on two grids: beyond, its log odds are followed
+_SCORE_ENDS = 1e-5  # of the ends of its interval
 _COARSER, _CLOSER, _CLOSEST = 1.13, 0.75, 0.3  # spacings of waves that are compared, and the least
 _TAILS = np.array([0.01, 0.05, 0.5, 0.95, 0.99])  # at which two waves are compared
-_THREADS = (30, 42, 60)  # lines of θ per axis of p and q
-_CORRELATIONS = (0.003, 0.03, 0.15, 0.4, 0.7)  # from which modes are looked for
+_MORE_THREADS = (1.0, 1.4, 2.0, 2.8)  # times the points of p and q that the fit needed: a score may jump
+_CORRELATIONS = (1e-10, 1e-5, 0.003, 0.03, 0.15, 0.4, 0.7)  # from which modes are looked for
 
 
 _FINE, _ROUGH = How(0.9, CUT, 1e-8), How(1.1, 19.0, 1e-6)
-_ON_LINES, _CORRELATION = How(0.7, CUT, 2e-5), How(1.0, 24.0, 1e-4)
+_ON_LINES, _ON_ROUGH_LINES = How(1.0, CUT, 1e-8), How(1.0, CUT, 1e-3)
+_CORRELATION = How(1.0, 24.0, 1e-4)
 _IN_FOUR, _CHANCES_IN_FOUR = How(1.3, 17.0, 3e-3), How(1.4, 15.0, 5e-3)
 
 
@@ -152,10 +156,12 @@ def _rules(
     except TooManyPointsError:
         few = None
     if few:
+        product = trimmed(few)
         many = few.up_to(min(_MOST, _MOST_IN_BOX * 30 // max(len(counts), 1)))
+        if math.prod(product.sizes(1)) < _SMALL_PRODUCT:
+            yield lambda: product.up_to(4 * _SMALL_PRODUCT)
         yield lambda: few
-        yield partial(trimmed, many, 0, 44)
-        yield partial(trimmed, many, 44, 100)
+        yield lambda: product
         yield lambda: many
     if not ridge:
         yield partial(moments, density, modes, _MOST)
@@ -293,8 +299,7 @@ class ExactPosterior(Integrated):
         def apart(one: Marginal, other: Marginal) -> float:
             return float(np.max(np.abs(one.quantile(_TAILS) - other.quantile(_TAILS)))) / sd
 
-        how = _IN_FOUR if len(self.model.names) > 3 else _ON_LINES if self.lines_matter else _FINE
-        how = _CORRELATION if axis > 2 else how
+        how = self._how(_FINE, _CORRELATION if axis > 2 else _IN_FOUR)
         found, error = self._settled(how, partial(self._of_parameter, axis=axis), apart)
         found.error = error
         return found
@@ -364,6 +369,12 @@ class ExactPosterior(Integrated):
         """Whether the posterior is a ridge, along which everything varies."""
         return isinstance(self.rule, Lattices) and not isinstance(self.rule.charts[0], Box)
 
+    def _how(self, usual: How, in_four: How) -> How:
+        """How closely a density is looked at: where points are dear, or it is not smooth, less."""
+        if self.lines_matter:
+            return _ON_LINES if known_variance(self.density) else _ON_ROUGH_LINES
+        return usual if len(self.model.names) < 4 else in_four
+
     def _bundles(self, spacing: float) -> list[Bundle]:
         assert isinstance(self.rule, Lattices)
         found: list[Bundle] = self._lines.get(spacing, partial(bundles, self.density, self.rule, spacing))
@@ -402,7 +413,7 @@ class ExactPosterior(Integrated):
         """A score from lines of θ, or from the distribution of its log odds, whichever is better."""
         tried = []
         if isinstance(self.grid, Tensor):
-            tried.append(self._on_threads(lambda one: one.chance(key), _SCORE_TOLERANCE / 100))
+            tried.append(self._on_threads(lambda one: one.chance(key), _SCORE_TOLERANCE / 10))
         if not self.small and (not tried or tried[0].error > _SCORE_TOLERANCE):
             tried.append(self._expected(key, roughly))
         return min(tried, key=lambda one: float(one.error))
@@ -417,8 +428,8 @@ class ExactPosterior(Integrated):
         """What follows from lines of θ, more and more of them until it settles."""
         assert isinstance(self.grid, Tensor)
         value, error = None, np.inf
-        for size in _THREADS:
-            one = self._threads.get(size, partial(Threads, self.density, size, self.grid))
+        for more in _MORE_THREADS:
+            one = self._threads.get(more, partial(Threads, self.density, self.grid, more))
             value, before = function(one), value
             if before is not None:
                 error = float(np.max(np.abs(value - before)))
@@ -435,12 +446,12 @@ class ExactPosterior(Integrated):
             near = one.quantiles(key, tails, new, near)
             return np.asarray(expit(near))
 
-        value, error = self._on_threads(quantiles, _ROUGH.tolerance)
+        value, error = self._on_threads(quantiles, _SCORE_ENDS)
         return Estimate(value, np.full(tails.size, error))
 
     @cached_property
     def _threads(self) -> Memory:
-        return Memory(len(_THREADS))
+        return Memory(len(_MORE_THREADS))
 
     def _expected(self, key: Key, roughly: float) -> Estimate:
         """The mean of the distribution of log odds."""
@@ -459,14 +470,19 @@ class ExactPosterior(Integrated):
         if new and self._kept(key) < _KEPT:
             n, s = key
             return self.with_more(CountTable([n], [s]))._ends(key, tails, False)
-        if self.small:
-            return self._ends_on_threads(key, tails, new)
+        on_threads = None
+        if isinstance(self.grid, Tensor):
+            on_threads = self._ends_on_threads(key, tails, new)
+            if self.small or on_threads.error.max() < _SLOW * _SCORE_ENDS:
+                return on_threads
 
         def apart(one: Marginal, other: Marginal) -> float:
             return float(np.max(np.abs(expit(one.quantile(tails)) - expit(other.quantile(tails)))))
 
-        how = _CHANCES_IN_FOUR if len(self.model.names) > 3 else _ON_LINES if self.lines_matter else _ROUGH
+        how = self._how(_ROUGH, _CHANCES_IN_FOUR)
         found, error = self._settled(how, lambda how: self._of_record(how, key, new), apart)
+        if on_threads is not None and on_threads.error.max() < error:
+            return on_threads
         return Estimate(expit(found.quantile(tails)), np.full(tails.size, max(error, 1e-9)))
 
     # Draws -----------------------------------------------------------------------------------------

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from itertools import count
 
 import numpy as np
 from scipy.special import expit
@@ -34,8 +36,11 @@ CUT_IN_FOUR = 24.0
 _SPACINGS = tuple(
     1.05 * 0.87**k for k in range(14)
 )  # in standard deviations: each error the power 1.15 … 1.3
-_SIZES = (14, 20, 26, 34, 44, 58, 76, 100)  # of a product of rules: each a third more than the last
-_ENOUGH = (40, 180, 350)  # replicates up to which the first, second, … of them may be enough
+_MOST_IN_PRODUCT = 1_000_000  # points
+_NODES_PER_WIDTH, _FINER = 3.0, 1.17  # points of a product: an error of e^−18 at first, then its power 1.4
+_PILOT, _LEAST_NODES = 12, 10  # points of an axis: from which the widths are seen, and the least
+_BOX_CUT = 24.0  # e^−24 of the top lies outside of a product's box: 10⁻¹⁰ of a Gaussian
+_ROUND = 1e-9  # added to correlations of ±1
 _COARSE, _COARSE_CUT, _COARSE_MOST = 1.35, 16.0, 10_000  # of the lattice from which another's frame is taken
 _INSIDE = 1.5  # coordinates of 1.5 are 1 % from an end: a start there is well inside a piece
 
@@ -55,44 +60,68 @@ class Rule(ABC):
 
 
 class Product(Rule):
-    """Products of Gauss rules, over the whole domain or a box that holds the posterior."""
+    """Products of Gauss rules, over the whole domain or a box that holds the posterior.
+
+    `widths` are conditional standard deviations along the axes of the unit cube: how far the density reaches
+    in units of them says how many points an axis needs. Of a Gaussian within ±a, n points leave e^−2(n/a)².
+    """
 
     power = 1.1
 
-    def __init__(self, density: Density, ends: Ends = WHOLE, least: int = 0, most: int = 44) -> None:
+    def __init__(self, density: Density, ends: Ends, widths: Float, most: int = _MOST_IN_PRODUCT) -> None:
         super().__init__(density)
-        self.ends, self.least, self.most = ends, least, most
+        self.ends, self.widths, self.most = ends, widths, most
+
+    def up_to(self, most: int) -> Product:
+        """The same products, with more points or fewer."""
+        return Product(self.density, self.ends, self.widths, most)
+
+    def sizes(self, level: int) -> tuple[int, ...]:
+        """How many points each axis has."""
+        reach = np.array([high - low for low, high in self.ends]) / (2 * self.widths)
+        wanted = np.ceil(np.maximum(_NODES_PER_WIDTH * reach, _LEAST_NODES) * _FINER**level)
+        return tuple(int(size) for size in np.minimum(wanted, self.most))
 
     def grids(self) -> Iterator[Grid]:
         """As `Rule` says."""
-        for size in _SIZES:
-            if self.least <= size <= self.most:
-                yield Tensor(self.density, (size, size, size), self.ends)
+        for level in count():
+            if math.prod(self.sizes(level)) > self.most:
+                return
+            yield Tensor(self.density, self.sizes(level), self.ends)
 
 
 def whole(density: Density) -> Product:
-    """The product over the whole domain, from the size that a table of this size needs at least.
-
-    A posterior is about 1/√replicates wide, and the better-than-chance region twice as long.
-    """
-    replicates = density.counts.replicates * (2 if density.prior.better_than_chance else 1)
-    return Product(density, least=_SIZES[int(np.searchsorted(_ENOUGH, replicates))])
+    """The product over the whole domain, its sizes by what a few points see."""
+    few = Tensor(density, (_PILOT,) * 3)
+    unit = np.stack([x.ravel() for x in np.broadcast_arrays(few.parameters[0], *few.square)])
+    return Product(density, WHOLE, _conditional_widths(unit, few.mass.ravel()))
 
 
-def trimmed(rule: Lattices, least: int, most: int) -> Product:
+def trimmed(rule: Lattices) -> Product:
     """The product over the box that holds a lattice's points: for a posterior cut off by ½ or p + q = 1.
 
     A cut is nothing to a Gauss rule, but an exponential tail to a lattice's coordinates.
     """
     (chart,), (frame,) = rule.charts, rule.frames
     function = log_mass(rule.density, chart)
-    x, _ = flood(function, frame.origin, frame.basis, frame.seeds, _COARSE, cut=rule.cut + 2, most=rule.most)
-    one_more = _COARSE * np.linalg.norm(frame.basis, axis=1)  # the first points that are left out
+    x, value = flood(function, frame.origin, frame.basis, frame.seeds, _COARSE, cut=_BOX_CUT, most=rule.most)
+    one_more = _COARSE / 2 * np.linalg.norm(frame.basis, axis=1)  # half way to points that are left out
     ends = []
     for stretch, w, more in zip(chart.stretches, x, one_more, strict=True):
         low, high = expit(stretch.logit(np.array([w.min() - more, w.max() + more]))).tolist()
         ends.append((0.0 if low < 0.05 * high else low, 1.0 if 1 - high < 0.05 * (1 - low) else high))
-    return Product(rule.density, tuple(ends), least, most)
+    unit = expit(np.stack([stretch.logit(w) for stretch, w in zip(chart.stretches, x, strict=True)]))
+    mass = np.exp(value - value.max())
+    return Product(rule.density, tuple(ends), _conditional_widths(unit, mass / mass.sum()))
+
+
+def _conditional_widths(x: Float, mass: Float) -> Float:
+    """The standard deviation of each coordinate given the others, of points with masses."""
+    away = x - (x @ mass)[:, None]
+    covariance = (away * mass) @ away.T
+    sd = np.sqrt(np.diag(covariance))
+    correlation = covariance / np.outer(sd, sd) + _ROUND * np.eye(len(x))
+    return np.asarray(sd / np.sqrt(np.diag(np.linalg.inv(correlation))))
 
 
 class Lattices(Rule):

@@ -7,16 +7,16 @@ singular it is: so the error falls spectrally with the number of points on an ax
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit, log_expit
 
 from binreps.fits.exact.chart import Place
-from binreps.fits.exact.density import Density, log1p
+from binreps.fits.exact.density import Density
 from binreps.fits.exact.gauss import Interval, series_tail
 from binreps.fits.exact.grid import Grid
 from binreps.fits.exact.marginal import Marginal, Panels
 from binreps.model import Float, Prior
 
 _FEW = 4  # individuals of one cell whose mixtures are multiplied
+_NO_MASS = 1e-13  # of the largest at one point
 _UNDERFLOW = -600.0  # a product of mixtures is not let below e^this
 
 Ends = tuple[tuple[float, float], ...]
@@ -62,10 +62,7 @@ def rate_weights(shapes: tuple[float, float], x: Float, inside: Interval) -> Flo
 
 
 class Tensor(Grid):
-    """The grid of one product of rules, and the mass along each of its axes.
-
-    With `logits`, θ is at these instead of at a rule's nodes, and masses are per unit of logit.
-    """
+    """The grid of one product of rules, and the mass along each of its axes."""
 
     def __init__(
         self,
@@ -73,15 +70,13 @@ class Tensor(Grid):
         sizes: tuple[int, ...],
         ends: Ends = WHOLE,
         q_first: bool = False,
-        logits: Float | None = None,
     ) -> None:
         self.axes, self.sizes, self.ends = unit_axes(density.prior, ends, q_first), sizes, ends
         region = density.prior.region
         a, b = (axis.nodes(size) for axis, size in zip(self.axes[1:], sizes[1:], strict=True))
-        theta = self.axes[0].nodes(sizes[0]) if logits is None else expit(logits)
-        of_logits = [] if logits is None else [(log_expit(logits), log_expit(-logits))]
+        theta = self.axes[0].nodes(sizes[0])
         with np.errstate(divide="ignore"):  # a narrow box may round to its end
-            logs = of_logits + [(np.log(x), np.log1p(-x)) for x in (theta, a, b)[len(of_logits) :]]
+            logs = [(np.log(x), np.log1p(-x)) for x in (theta, a, b)]
         first, second = region.logs(
             (logs[1][0][:, None], logs[1][1][:, None]), (logs[2][0][None, :], logs[2][1][None, :])
         )
@@ -89,22 +84,18 @@ class Tensor(Grid):
         p, q = np.exp(log_p[0]), np.exp(log_q[0])
         area = region.log_area(a[:, None], b[None, :])
         errors = Place(np.zeros((1, 1)), p, q, log_p, log_q, area)
-        weights = [
-            axis.log_weights(size) - axis.a * np.log(x - axis.lower) - axis.b * np.log(axis.upper - x)
-            for axis, size, x in zip(self.axes[1:], sizes[1:], (a, b), strict=True)
-        ]
-        shapes, axis = density.prior.prevalence, self.axes[0]
-        of_theta = (shapes[0] - 1) * logs[0][0] + (shapes[1] - 1) * logs[0][1]
-        if logits is None:
-            with np.errstate(divide="ignore", invalid="ignore"):
-                away = axis.a * np.log(theta - axis.lower) + axis.b * np.log(axis.upper - theta)
-                of_theta += axis.log_weights(sizes[0]) - away
-        else:
-            of_theta += logs[0][0] + logs[0][1]
-        of_errors = np.add.outer(weights[0], weights[1]) + area + density.log_prior_of_errors(errors)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            of_theta, of_a, of_b = (
+                axis.log_weights(size) - axis.a * np.log(x - axis.lower) - axis.b * np.log(axis.upper - x)
+                for axis, size, x in zip(self.axes, sizes, (theta, a, b), strict=True)
+            )
+        shapes = density.prior.prevalence
+        of_theta += (shapes[0] - 1) * logs[0][0] + (shapes[1] - 1) * logs[0][1]
+        of_errors = np.add.outer(of_a, of_b) + area + density.log_prior_of_errors(errors)
         rest = np.exp(logs[0][1])[:, None, None]
         log_mass = log_likelihoods(density, theta[:, None, None], errors, rest)
         log_mass += of_theta[:, None, None] + of_errors
+        self.square = (a[:, None], b[None, :])
         unit = density.log_likelihood + density.log_constant
         super().__init__((theta[:, None, None], p[None], q[None]), log_mass, unit)
 
@@ -124,7 +115,7 @@ def log_likelihoods(density: Density, theta: Float, errors: Place, rest: Float |
     up, down, room = theta, 1 - theta if rest is None else rest, 0.0
     if density.many:
         for change, weight in density.changes(up, errors):
-            total += weight * log1p(np.maximum(change, -1 + 1e-300))
+            total += weight * np.log1p(np.maximum(change, -1 + 1e-300))
         return total
     for negative, positive, weight in density.log_ratios(errors):
         highest = max(float(negative.max()), float(positive.max()))
@@ -150,6 +141,20 @@ def log_likelihoods(density: Density, theta: Float, errors: Place, rest: Float |
     return np.asarray(total + np.log(product))
 
 
+def _exchanged(grid: Tensor) -> Ends:
+    """The ends of a box for the square in the order (q, p) that holds the points that matter."""
+    _, p, q = np.broadcast_arrays(grid.mass, *grid.parameters[1:])
+    matter = grid.mass > _NO_MASS * grid.mass.max()
+    return (grid.ends[0], *(with_margin(x[matter]) for x in (q, p / (1 - q))))
+
+
+def with_margin(x: Float) -> tuple[float, float]:
+    """Ends that hold some numbers between 0 and 1, moved to 0 and 1 if they are near."""
+    low, high = float(x.min()), float(x.max())
+    low, high = max(low - 0.1 * (high - low), 0.0), min(high + 0.1 * (high - low), 1.0)
+    return 0.0 if low < 0.05 * high else low, 1.0 if 1 - high < 0.05 * (1 - low) else high
+
+
 def tensor_marginal(density: Density, grid: Tensor, axis: int) -> Marginal:
     """The density of one rate, from a grid with twice the points on its axis.
 
@@ -159,7 +164,7 @@ def tensor_marginal(density: Density, grid: Tensor, axis: int) -> Marginal:
     q_first = axis == 2 and density.prior.better_than_chance
     along = 1 if q_first else axis
     sizes = tuple(2 * size if i == along else size for i, size in enumerate(grid.sizes))
-    fine = Tensor(density, sizes, WHOLE if q_first else grid.ends, q_first)
+    fine = Tensor(density, sizes, _exchanged(grid) if q_first else grid.ends, q_first)
     end, inside = (1.0 if axis == 0 else density.prior.region.end), fine.axes[along]
     on_axis = Interval(end * inside.lower, end * inside.upper, inside.a, inside.b)
     masses = fine.line(along)
