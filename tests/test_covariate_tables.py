@@ -207,3 +207,43 @@ def test_categories_aggregate_to_patterns() -> None:
     found = br.fit(frame.lazy(), n="n", s="s", covariates=["group", "site"])
     assert found.counts.individuals == size
     assert len(found.records) <= 6 * 8
+
+
+def test_a_formula_makes_the_columns(tmp_path: Path) -> None:
+    pytest.importorskip("formulaic")
+    plain = br.fit(FRAME, **COLUMNS)
+    columns = {"individual": "patient", "result": "test"}
+    same = br.fit(FRAME, **columns, formula="age + C(site)")
+    assert set(same.records.names) == {"age", "site"}
+    assert same.records.terms == ("age", "C(site)[T.south]", "C(site)[T.west]")
+    assert same.log_evidence == pytest.approx(plain.log_evidence, abs=1e-6)
+    asked = {"age": [30, 70], "site": ["south", "west"]}
+    assert_allclose(same.predict(2, 1, covariates=asked), plain.predict(2, 1, covariates=asked), atol=1e-6)
+    bent = br.fit(FRAME, **columns, formula="age + I(age**2)")
+    assert_allclose(bent.records.mean[1], np.mean(screening(120)[0]["age"] ** 2.0))
+    joined = br.attach(FRAME, bent, **columns, covariates=["age"])
+    one = joined.iloc[0]
+    age = FRAME.loc[FRAME["patient"] == one["patient"], "age"].iloc[0]
+    assert one["score"] == pytest.approx(bent.score(one["n"], one["s"], covariates={"age": age}))
+    with pytest.raises(br.OptionError, match="cannot be saved"):
+        br.save_fit(bent, tmp_path / "fit.json")
+    with pytest.raises(br.DataError, match="must be one of the levels"):
+        same.predict(1, 1, covariates={"age": 3, "site": "east"})
+
+
+@pytest.mark.parametrize(
+    ("formula", "words"),
+    [
+        ("test ~ age", "right-hand side"),
+        ("age + (", "cannot be read"),
+        ("1", "must name a column"),
+        ("age + weight", "there is no column 'weight'"),
+        ("np.log(age - 1000)", "cannot be computed|finite number"),
+    ],
+)
+def test_bad_formulas_get_a_sentence(formula: str, words: str) -> None:
+    pytest.importorskip("formulaic")
+    with pytest.raises(br.BinrepsError, match=words):
+        br.fit(FRAME, individual="patient", result="test", formula=formula)
+    with pytest.raises(br.OptionError, match="not both"):
+        br.fit(FRAME, **COLUMNS, formula="age")

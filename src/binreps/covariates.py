@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from binreps.counts import UNKNOWN, CountTable, entries, is_null
 from binreps.errors import DataError, OptionError
+from binreps.formula import Formula
 from binreps.options import shown
 from binreps.table import Table
 
@@ -135,6 +136,9 @@ class CovariateTable:
     missing_covariates : {"refuse", "level"}
         What becomes of missing values: refused, or made a level of their own. A number that is missing then
         takes the mean, beside a column of its own.
+    formula : str, optional
+        The columns of the design, such as `"age + C(site)"`, from the covariates that it names; needs the
+        extra `formula`. It is run as code.
 
     Examples
     --------
@@ -157,6 +161,7 @@ class CovariateTable:
     values: tuple[NDArray[Any], ...]
     mean: Float
     sd: Float
+    formula: Formula | None
 
     def __init__(
         self,
@@ -168,13 +173,15 @@ class CovariateTable:
         *,
         reference: Mapping[str, Any] | None = None,
         missing_covariates: str = "refuse",
+        formula: str | Formula | None = None,
     ) -> None:
         if not isinstance(covariates, Mapping) or not all(isinstance(name, str) for name in covariates):
             raise OptionError(f"covariates must be a mapping of names to columns, got {shown(covariates)}")
         rows = entries(n, s, weight, known)
         columns = {name: _column(name, values, rows[0].size) for name, values in covariates.items()}
         found = _encodings(columns, rows[2], dict(reference or {}), missing_covariates)
-        self._set(rows, found, [each.encode(columns[each.name]) for each in found])
+        made = None if formula is None else _formula(formula, found, missing_covariates)
+        self._set(rows, found, [each.encode(columns[each.name]) for each in found], made)
 
     @classmethod
     def encoded(
@@ -182,10 +189,11 @@ class CovariateTable:
         rows: tuple[NDArray[Any], ...],
         covariates: tuple[Covariate, ...],
         values: Sequence[NDArray[Any]],
+        formula: Formula | None = None,
     ) -> CovariateTable:
         """A table of entries (n, s, weight, known) whose covariates are encoded already."""
         table = cls.__new__(cls)
-        table._set(rows, covariates, values)
+        table._set(rows, covariates, values, formula)
         return table
 
     def _set(
@@ -193,16 +201,16 @@ class CovariateTable:
         rows: tuple[NDArray[Any], ...],
         covariates: tuple[Covariate, ...],
         values: Sequence[NDArray[Any]],
+        formula: Formula | None,
     ) -> None:
-        size = sum(len(each.terms) for each in covariates)
-        if size > _MOST_COLUMNS:
-            widest = max(covariates, key=lambda each: len(each.terms))
-            got = f"got {size:,}, {len(widest.terms):,} of them from {widest.name!r}"
-            raise DataError(f"covariates must make at most {_MOST_COLUMNS} columns, {got}")
         (n, s, weight, known), values = merged(rows, values)
-        names = ("n", "s", "weight", "known", "covariates", "values")
-        for name, value in zip(names, (n, s, weight, known, covariates, tuple(values)), strict=True):
+        names = ("n", "s", "weight", "known", "covariates", "values", "formula")
+        for name, value in zip(names, (n, s, weight, known, covariates, tuple(values), formula), strict=True):
             object.__setattr__(self, name, value)
+        if len(self.terms) > _MOST_COLUMNS:
+            widest = max(covariates, key=lambda each: len(each.terms))
+            got = f"got {len(self.terms):,}, {len(widest.terms):,} of them from {widest.name!r}"
+            raise DataError(f"covariates must make at most {_MOST_COLUMNS} columns, {got}")
         mean, sd = _moments(self)
         for name, value in (("mean", mean), ("sd", sd)):
             object.__setattr__(self, name, value)
@@ -226,8 +234,16 @@ class CovariateTable:
 
     @property
     def terms(self) -> tuple[str, ...]:
-        """The columns of the design: a number's name, or category=level."""
+        """The columns of the design: a number's name, category=level, or what a formula calls them."""
+        if self.formula is not None:
+            return self._by_formula[0]
         return tuple(term for each in self.covariates for term in each.terms)
+
+    @cached_property
+    def _by_formula(self) -> tuple[tuple[str, ...], Float]:
+        """The columns that the formula makes of all rows, before they are standardised."""
+        assert self.formula is not None
+        return self.formula.design({name: self.column(name) for name in self.names})
 
     def __len__(self) -> int:
         return self.n.size
@@ -251,12 +267,13 @@ class CovariateTable:
     def forget_known(self) -> CovariateTable:
         """The same individuals with every status unknown."""
         unknown = np.full(self.n.size, UNKNOWN, np.int8)
-        return CovariateTable.encoded((self.n, self.s, self.weight, unknown), self.covariates, self.values)
+        rows = (self.n, self.s, self.weight, unknown)
+        return CovariateTable.encoded(rows, self.covariates, self.values, self.formula)
 
     def weighted(self, weight: NDArray[np.int64]) -> CovariateTable:
         """The same rows with other weights, and the same levels and references."""
         rows = (self.n, self.s, weight, self.known)
-        return CovariateTable.encoded(rows, self.covariates, self.values)
+        return CovariateTable.encoded(rows, self.covariates, self.values, self.formula)
 
     def thinned(self, most: int) -> CovariateTable:
         """Every so many rows, so that there are at most so many, on the scale of all of them."""
@@ -266,7 +283,7 @@ class CovariateTable:
         some = CovariateTable.__new__(CovariateTable)
         parts = {name: getattr(self, name)[::step] for name in ("n", "s", "weight", "known")}
         parts |= {"values": tuple(column[::step] for column in self.values)}
-        parts |= {name: getattr(self, name) for name in ("covariates", "mean", "sd")}
+        parts |= {name: getattr(self, name) for name in ("covariates", "mean", "sd", "formula")}
         for name, value in parts.items():
             object.__setattr__(some, name, value)
         return some
@@ -275,6 +292,8 @@ class CovariateTable:
 
     def design(self, rows: slice = slice(None)) -> Float:
         """Some rows of the standardised design, shape (rows, terms)."""
+        if self.formula is not None:
+            return np.asarray((self._by_formula[1][rows] - self.mean) / self.sd)
         return self.standardised([values[rows] for values in self.values])
 
     def standardised(self, values: Sequence[NDArray[Any]]) -> Float:
@@ -282,10 +301,16 @@ class CovariateTable:
         if not self.covariates:
             return np.zeros((self.n.size if not values else len(values[0]), 0))
         raw = [each.columns(value) for each, value in zip(self.covariates, values, strict=True)]
+        if self.formula is not None:
+            pairs = zip(self.covariates, values, strict=True)
+            raw = [self.formula.design({each.name: each.decode(value) for each, value in pairs})[1]]
         return np.asarray((np.concatenate(raw, axis=1) - self.mean) / self.sd)
 
     def indicators(self, design: Float) -> Iterator[NDArray[np.bool_] | None]:
         """Whether each row has the level of each column; None for a column of numbers."""
+        if self.formula is not None:
+            yield from [None] * design.shape[1]
+            return
         column = 0
         for each in self.covariates:
             for _ in each.terms:
@@ -318,7 +343,7 @@ class CovariateTable:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, CovariateTable):
             return NotImplemented
-        same = self.covariates == other.covariates
+        same = (self.covariates, self.formula) == (other.covariates, other.formula)
         return same and all(
             a.shape == b.shape and np.array_equal(a, b, equal_nan=a.dtype.kind == "f")
             for a, b in zip(_arrays(self), _arrays(other), strict=True)
@@ -533,16 +558,36 @@ def _moments(table: CovariateTable) -> tuple[Float, Float]:
     means, sds = [], []
     weight = table.weight.astype(float)
     total = max(float(weight.sum()), 1.0)
+    for column in _raw_columns(table):
+        shift = float(column[0]) if column.size else 0.0
+        away = column - shift  # years 2020 ± 1 lose no digits
+        mean = float(weight @ away) / total
+        var = float(weight @ (away - mean) ** 2) / total
+        means.append(shift + mean)
+        sds.append(np.sqrt(var) if var > 0 else 1.0)
+    return np.array(means), np.array(sds)
+
+
+def _raw_columns(table: CovariateTable) -> Iterator[Float]:
+    """The columns of the design, one at a time, before they are standardised."""
+    if table.formula is not None:
+        yield from table._by_formula[1].T
+        return
     for each, value in zip(table.covariates, table.values, strict=True):
         for k in range(len(each.terms)):
-            column = each.columns(value)[:, k]
-            shift = float(column[0]) if column.size else 0.0
-            away = column - shift  # years 2020 ± 1 lose no digits
-            mean = float(weight @ away) / total
-            var = float(weight @ (away - mean) ** 2) / total
-            means.append(shift + mean)
-            sds.append(np.sqrt(var) if var > 0 else 1.0)
-    return np.array(means), np.array(sds)
+            yield each.columns(value)[:, k]
+
+
+def _formula(formula: str | Formula, found: tuple[Covariate, ...], missing: str) -> Formula:
+    """A formula over all covariates, none of which may be missing."""
+    made = formula if isinstance(formula, Formula) else Formula(formula)
+    names = tuple(each.name for each in found)
+    if set(names) != set(made.variables):
+        rule = f"covariates must be the columns of the formula ({_listed(made.variables)})"
+        raise OptionError(f"{rule}, got {_listed(names)}")
+    if missing == "level":
+        raise OptionError("missing covariates cannot be a level of their own in a formula")
+    return made
 
 
 def _missing(name: str, lost: int, size: int) -> DataError:

@@ -168,6 +168,8 @@ class CovariatesFit(PosteriorFit):
     def usual_steps(self) -> dict[str, float]:
         """For each column of numbers 1, 2 or 5 times a power of ten near its sd: what figures show."""
         found, column = {}, 0
+        if self.records.formula is not None:
+            return {}
         for each in self.records.covariates:
             if not isinstance(each, Category):
                 size = float(self.records.sd[column])
@@ -179,7 +181,11 @@ class CovariatesFit(PosteriorFit):
     def _steps(self, per: Mapping[str, float] | None) -> dict[str, float]:
         """The step of each column, 1 if none is named."""
         steps = dict.fromkeys(self.records.terms, 1.0)
-        numeric = [each.name for each in self.records.covariates if not isinstance(each, Category)]
+        numeric = [
+            each.name
+            for each in self.records.covariates
+            if not isinstance(each, Category) and each.name in steps
+        ]
         for name, step in (per or {}).items():
             if name not in numeric:
                 known = ", ".join(map(repr, numeric)) or "none"
@@ -191,6 +197,8 @@ class CovariatesFit(PosteriorFit):
 
     def _references(self) -> str:
         """Which levels others are compared with."""
+        if self.records.formula is not None:
+            return f"per unit of each column of {self.records.formula.text}"
         levels = [
             f"{each.name} against {each.levels[0]}"
             for each in self.records.covariates
@@ -255,7 +263,10 @@ class CovariatesFit(PosteriorFit):
         check_level(level)
         at, mass = self.cloud.parameters, self.cloud.points.masses[0]
         tails = np.array([(1 - level) / 2, (1 + level) / 2])
-        found, column = {}, 0
+        found: dict[str, Table] = {}
+        column = 0
+        if self.records.formula is not None:  # which has no column for each covariate
+            return found
         for each, values in zip(self.records.covariates, self.records.values, strict=True):
             if not isinstance(each, Category) and np.any(there := values == values):
                 x = np.linspace(values[there].min(), values[there].max(), points)

@@ -13,6 +13,7 @@ from binreps.counts import CountTable
 from binreps.covariates import CovariateTable
 from binreps.errors import DataError, OptionError
 from binreps.fits.covariates import fit_covariates
+from binreps.formula import Formula
 from binreps.model import Prior
 from binreps.notes import Note, warn_of
 from binreps.options import generator, shown
@@ -37,6 +38,7 @@ def fit(
     memory: str | None = None,
     reference: Mapping[str, Any] | None = None,
     missing_covariates: str = "refuse",
+    formula: str | None = None,
     **columns: Unpack[AllColumns],
 ) -> Any:
     """Estimate prevalence and error rates from any table: the columns that are named decide the model.
@@ -56,6 +58,8 @@ def fit(
         of numbers becomes a category by it.
     missing_covariates : {"refuse", "level"}
         What becomes of a missing covariate: refused, or a level of its own.
+    formula : str, optional
+        Such as `"age + C(site)"`, in place of `covariates`; needs the extra `formula`. It is run as code.
     rng : Generator or int, optional
         Where the random numbers of a sampled model come from. No model that these columns choose draws any.
     method : {"bayes", "map", "average", "median", "overdispersed"}
@@ -85,8 +89,13 @@ def fit(
     check_method(method)
     if rng is not None:
         generator(rng)
+    made = None if formula is None else Formula(formula)
+    if made is not None:
+        if columns.get("covariates") is not None:
+            raise OptionError("give covariates or a formula, which names its columns itself, not both")
+        columns["covariates"] = list(made.variables)
     if isinstance(table, CovariateTable) or names_of(columns.get("covariates")):
-        records, notes = _records_of(table, columns, memory, reference, missing_covariates)
+        records, notes = _records_of(table, columns, memory, reference, missing_covariates, made)
         if method != "bayes":
             raise OptionError(f"covariates are used by the method bayes, got {method!r}")
         warn_of(notes)
@@ -107,6 +116,7 @@ def _records_of(
     memory: str | None,
     reference: Mapping[str, Any] | None,
     missing_covariates: str,
+    formula: Formula | None,
 ) -> tuple[CovariateTable, tuple[Note, ...]]:
     """Individuals with their covariates, of any table, or those that are given."""
     named = {name: value for name, value in columns.items() if value is not None}
@@ -125,7 +135,8 @@ def _records_of(
             named = {**guess.columns, "covariates": covariates}
             notes = (Note("columns-guessed", f"read as {guess}"), *guess.notes)
         entries = read_entries(opened, named)
-        return entries.records(reference, missing_covariates), (*notes, *entries.notes)
+        records = entries.records(reference, missing_covariates, formula)
+        return records, (*notes, *entries.notes)
 
 
 def check_no_population(named: Mapping[str, Any]) -> None:

@@ -148,6 +148,8 @@ def _data(content: dict[str, Any]) -> Any:
 
 def _saved_records(records: CovariateTable) -> dict[str, Any]:
     """The rows of individuals with covariates, and what each covariate is."""
+    if records.formula is not None:
+        raise OptionError("a fit by a formula cannot be saved: loading it would run the formula as code")
     columns = {name: getattr(records, name).tolist() for name in ("n", "s", "weight")}
     if np.any(records.known != UNKNOWN):
         columns["known"] = [None if status == UNKNOWN else status for status in records.known.tolist()]

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from binreps.counts import UNKNOWN
 from binreps.covariates import CovariateTable
 from binreps.errors import DataError
+from binreps.formula import Formula
 from binreps.notes import Note
 from binreps.tables.opened import OpenTable
 from binreps.tables.roles import BLANK, Roles
@@ -74,7 +75,9 @@ class Entries:
     missing: int
     notes: tuple[Note, ...]
 
-    def records(self, reference: Mapping[str, Any] | None, missing_covariates: str) -> CovariateTable:
+    def records(
+        self, reference: Mapping[str, Any] | None, missing_covariates: str, formula: Formula | None = None
+    ) -> CovariateTable:
         """The individuals, their covariates encoded."""
         return CovariateTable(
             self.n,
@@ -84,6 +87,7 @@ class Entries:
             self.known,
             reference=_as_levels(reference, self.covariates),
             missing_covariates=missing_covariates,
+            formula=formula,
         )
 
 
