@@ -22,8 +22,8 @@ from binreps.errors import DataError, OptionError
 from binreps.fits.base import PosteriorFit, Trouble, integrable
 from binreps.fits.covariate_troubles import troubles_of
 from binreps.fits.points.cloud import Cloud, make_cloud
-from binreps.fits.points.density import MANY, STRAIGHT, Smooth
-from binreps.fits.points.posterior import CloudPosterior, cornish_fisher
+from binreps.fits.points.density import STRAIGHT, Smooth
+from binreps.fits.points.posterior import CloudPosterior, log_odds_quantiles
 from binreps.fits.points.rule import bound
 from binreps.fits.points.target import Target
 from binreps.model import ALIKE, Float, Prior, Records
@@ -35,7 +35,6 @@ SLOPE_SD = 1.5
 """The prior sd of a slope per standardised column: wider ones run away under separation."""
 
 _BLOCK = 2**21  # rows × points of a block of scores
-_BINS = 4096  # of 24 sds, when quantiles of scores are read off
 
 
 @dataclass(frozen=True, repr=False)
@@ -480,24 +479,9 @@ def _shares(eta: Float, negative: Float, positive: Float) -> tuple[Float, Float]
 
 
 def _row_quantiles(odds: Float, masses: Float, tails: Float) -> Float:
-    """Quantiles of each row of log odds, with its own masses: read off, or from moments of few points."""
-    if odds.shape[1] >= MANY:
-        return np.stack([_binned_quantiles(*each, tails) for each in zip(odds, masses, strict=True)])
-    return np.stack(
-        [cornish_fisher(mass[None], row[None], tails)[0, 0] for row, mass in zip(odds, masses, strict=True)]
-    )
-
-
-def _binned_quantiles(odds: Float, mass: Float, tails: Float) -> Float:
-    """Quantiles of many weighted numbers: bins so narrow that a line within each is good to 10⁻³ of an sd."""
-    share = np.maximum(mass, 0.0)
-    share = share / share.sum()
-    centre = float(share @ odds)
-    sd = max(float(np.sqrt(share @ (odds - centre) ** 2)), 1e-12)
-    ends = centre + sd * np.linspace(-12, 12, _BINS + 1)
-    places = np.clip(((odds - ends[0]) * (_BINS / (ends[-1] - ends[0]))).astype(np.intp), 0, _BINS - 1)
-    reached = np.concatenate([[0.0], np.cumsum(np.bincount(places, share, minlength=_BINS))])
-    return np.interp(tails, reached, ends)
+    """Quantiles of each row of log odds, with its own masses."""
+    pairs = zip(odds, masses, strict=True)
+    return np.stack([log_odds_quantiles(mass[None], row, tails)[0] for row, mass in pairs])
 
 
 def fit_covariates(
