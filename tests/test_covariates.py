@@ -253,6 +253,17 @@ def test_derivatives_are_those_of_the_density(prior: Prior, known: bool) -> None
     assert_allclose(hessian, curves, rtol=1e-4, atol=1e-3)
 
 
+@pytest.mark.parametrize("prior", [*REGIONS, Prior((0.3, 9), (40, 0.5), (0.2, 0.4), better_than_chance=True)])
+def test_far_out_the_density_is_a_number(prior: Prior) -> None:
+    """Where a rate rounds to 0 or 1: Student's law sends points there."""
+    table, _ = drawn_study(np.random.default_rng(4), 25, 2, 6)
+    corners = np.stack(np.meshgrid(*[[-14.0, 0.0, 9.0, 40.0]] * 5, indexing="ij")).reshape(5, -1)
+    found = Target(table, prior, 1.5).evaluate(corners)
+    assert not np.any(np.isnan(found.log_density))
+    assert np.all(found.log_density < 1e3)
+    assert np.all((found.prevalence >= 0) & (found.prevalence <= 1))
+
+
 def test_the_likelihood_is_the_products_of_the_records() -> None:
     """One by one, in the plain formula."""
     rng = np.random.default_rng(4)

@@ -145,9 +145,9 @@ class ErrorRates:
     def at(self, v_p: Any, v_q: Any) -> tuple[Any, Any]:
         """p and q."""
         if not self.cut:
-            return expit(self.axes[0].x(v_p)) / 2, expit(self.axes[1].x(v_q)) / 2
-        p = expit(self.axes[0].x(v_p))
-        return p, (1 - p) * expit(self._share.x(v_q))
+            return _inside(expit(self.axes[0].x(v_p)) / 2), _inside(expit(self.axes[1].x(v_q)) / 2)
+        p = _inside(expit(self.axes[0].x(v_p)))
+        return p, _inside((1 - p) * expit(self._share.x(v_q)))
 
     def log_excess(self, v_p: Any, v_q: Any) -> Any:
         """log of the prior density over that of two independent normal numbers."""
@@ -157,7 +157,12 @@ class ErrorRates:
         y = self.axes[0].x(v_p)
         rest, share = expit(-y), expit(x)
         whole = _log_share(c, d, y) + betaln(c, d)  # of q below 1 − p
-        given = c * (log_expit(-y) + log_expit(x)) + log_expit(-x) + (d - 1) * np.log1p(-rest * share) - whole
+        given = (
+            c * (log_expit(-y) + log_expit(x))
+            + log_expit(-x)
+            + (d - 1) * np.log1p(-_inside(rest * share))
+            - whole
+        )
         reference = _log_share_density(c, d, self._typical, x) - self._share.log_constant
         return given - reference
 
@@ -165,6 +170,11 @@ class ErrorRates:
     def _typical(self) -> float:
         """The p at which the axis of q / (1 − p) is that of its prior."""
         return float(expit(self.axes[0].x(0.0)))
+
+
+def _inside(rate: Any) -> Any:
+    """A rate that does not round to 0 or 1, far out in a tail: its logarithms are finite."""
+    return np.clip(rate, 1e-300, 1 - 2.0**-53)
 
 
 def _log_share(c: float, d: float, y: Any) -> Any:
