@@ -250,16 +250,19 @@ def test_predictions_are_a_martingale(case: tuple[CountTable, Prior], replicates
 def test_intervals_of_scores_and_predictions(
     counts: CountTable, prior: Prior, cells: list[tuple[int, int]]
 ) -> None:
-    """Good to 1e-6 absolute, and where the score is smooth to much more."""
+    """Within the error that is stated: 1e-4, or where the prior of an error rate has a pole 5e-3."""
     fit = fitted(counts, prior)
     n, s = np.transpose(cells)
     scores, predictions = fit.score_interval(n, s, level=0.8), fit.predict_interval(n, s, level=0.8)
+    score_error = fit.score_interval_error(n, s, level=0.8)
+    predict_error = fit.predict_interval_error(n, s, level=0.8)
+    assert max(score_error.max(), predict_error.max()) < (5e-3 if prior is SINGULAR else 1e-4)
     for i, cell in enumerate(cells):
         for side, probability in enumerate((0.1, 0.9)):
             wanted = score_quantile(counts, *cell, probability, prior)
-            assert scores[side][i] == pytest.approx(wanted, abs=1e-6)
+            assert abs(scores[side][i] - wanted) < score_error[i]
             wanted = prediction_quantile(counts, *cell, probability, prior)
-            assert predictions[side][i] == pytest.approx(wanted, abs=1e-6)
+            assert abs(predictions[side][i] - wanted) < predict_error[i]
 
 
 @pytest.mark.slow
@@ -267,14 +270,16 @@ def test_the_interval_of_a_prediction_is_that_of_a_score_once_the_individual_is_
     """Also far from the data, where the posterior is fitted anew."""
     for n, s in ((4, 3), (40, 20), (300, 140)):
         later = fit_bayes(SMALL + CountTable([n], [s]))
-        assert fitted(SMALL).predict_interval(n, s) == pytest.approx(later.score_interval(n, s), abs=1e-6)
+        error = fitted(SMALL).predict_interval_error(n, s) + later.score_interval_error(n, s)
+        assert error < 2e-4
+        assert fitted(SMALL).predict_interval(n, s) == pytest.approx(later.score_interval(n, s), abs=error)
 
 
 @pytest.mark.slow
-def test_intervals_of_scores_on_a_nest() -> None:
+def test_intervals_of_scores_on_a_ridge() -> None:
     """The median score of a ridge lies inside, and the interval of n = 0 is that of the prevalence."""
     fit = fitted(CountTable([2, 2, 2], [0, 1, 2], [50_000, 20_000, 30_000]))
-    assert fit.posterior.rule == "nested"
+    assert fit.posterior.lines_matter
     lower, upper = fit.score_interval([0, 2, 2, 2], [0, 0, 1, 2])
     assert np.all(lower < fit.score([0, 2, 2, 2], [0, 0, 1, 2]))
     assert np.all(fit.score([0, 2, 2, 2], [0, 0, 1, 2]) < upper)

@@ -14,7 +14,7 @@ from binreps.fits.exact.posterior import ExactPosterior, integrate
 from binreps.model import CORRELATED, CORRELATION, Model, Prior
 from binreps.options import check_level
 
-_TOLERANCE = 1e-7  # numerical error, in standard deviations, that is good enough in four dimensions
+_TOLERANCE = 1e-5  # sds: four dimensions are dear, and nobody reads more digits
 
 
 @dataclass(frozen=True, repr=False)

@@ -64,8 +64,9 @@ class Stretch(NamedTuple):
     straight: bool = False
 
     def logit(self, w: Any) -> Any:
-        """The logit at a coordinate."""
-        return w if self.straight else self.centre + self.scale * np.sinh(w)
+        """The logit at a coordinate, ±∞ beyond what floats hold."""
+        with np.errstate(over="ignore"):
+            return w if self.straight else self.centre + self.scale * np.sinh(w)
 
     def coordinate(self, logit: Any) -> Any:
         """The coordinate of a logit."""
@@ -73,14 +74,16 @@ class Stretch(NamedTuple):
 
     def log_slope(self, w: Any) -> Any:
         """log d logit / d w."""
-        return 0.0 * w if self.straight else np.log(self.scale * np.cosh(w))
+        with np.errstate(over="ignore"):
+            return 0.0 * w if self.straight else np.log(self.scale * np.cosh(w))
 
 
 def unit(w: Any, stretch: Stretch) -> Unit:
     """The number between 0 and 1 at a coordinate."""
     logit = stretch.logit(w)
     log, other = log_expit(logit), log_expit(-logit)
-    return Unit(np.exp(log), (log, other), log + other + stretch.log_slope(w))
+    with np.errstate(invalid="ignore"):  # ∞ − ∞ beyond what floats hold: nothing is there
+        return Unit(np.exp(log), (log, other), log + other + stretch.log_slope(w))
 
 
 def _logit(x: Any) -> Any:

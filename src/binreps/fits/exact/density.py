@@ -67,14 +67,13 @@ class Density:
     def log_prior(self, place: Place) -> Any:
         """The logarithm of the prior density, without its constant."""
         of_theta = _log_power(self.prior.prevalence, (log_expit(place.u), log_expit(-place.u)))
-        of_rest = _log_power(self.shapes, place.log_rest[0]) if self.shapes else 0.0
-        return of_theta + self.log_prior_of_errors(place) + of_rest
+        return of_theta + self.log_prior_of_errors(place)
 
     def log_prior_of_errors(self, place: Place) -> Any:
-        """The part of p and q."""
-        return _log_power(self.prior.false_positive, place.log_p) + _log_power(
-            self.prior.false_negative, place.log_q
-        )
+        """The part of p, q and what the model has beyond them."""
+        of_p = _log_power(self.prior.false_positive, place.log_p)
+        of_q = _log_power(self.prior.false_negative, place.log_q)
+        return of_p + of_q + (_log_power(self.shapes, place.log_rest[0]) if self.shapes else 0.0)
 
     def __call__(self, place: Place) -> Float:
         """log of likelihood × prior density, relative to the likelihood at the centre."""
@@ -128,12 +127,16 @@ class Density:
 
     def log_ratios(self, errors: Place) -> Iterator[tuple[Any, Any, float]]:
         """For each cell log P(s | T = 0) and log P(s | T = 1) over the centre's mixture, and its weight."""
-        columns = (self.s, self.misses, self._unit)
+        units, weights = self._unit[:, 0].tolist(), self.weight.tolist()
+        if not self.model.independent:
+            with np.errstate(divide="ignore", invalid="ignore"):
+                classes = self.model.log_classes(self.counts, errors.p, errors.q, *errors.rest)
+            for negative, positive, unit, weight in zip(*classes, units, weights, strict=True):
+                yield negative - unit, positive - unit, weight
+            return
+        columns = (self.s, self.misses)
         for s, misses, unit, known, weight in zip(
-            *(x[:, 0].tolist() for x in columns),
-            self.counts.known.tolist(),
-            self.weight.tolist(),
-            strict=True,
+            *(x[:, 0].tolist() for x in columns), units, self.counts.known.tolist(), weights, strict=True
         ):
             negative = s * errors.log_p[0] + misses * errors.log_p[1] - unit
             positive = s * errors.log_q[1] + misses * errors.log_q[0] - unit
@@ -149,18 +152,13 @@ class Density:
         θ runs along a first axis; each summand is a plane, and only their sum has the size of the product.
         """
         up, down = expit(self.centre.u[0]), expit(-self.centre.u[0])
-        away = theta - up
-        to_p, from_p = _log_changes(errors.p, errors.log_p, self.centre.p, self.centre.log_p)
-        to_q, from_q = _log_changes(errors.q, errors.log_q, self.centre.q, self.centre.log_q)
-        columns = (self.s, self.misses, self._positive, self._negative)
-        for s, misses, positive, negative, weight in zip(
-            *(x[:, 0].tolist() for x in columns), self.weight.tolist(), strict=True
-        ):
-            with np.errstate(invalid="ignore"):
-                of_positive = positive * np.expm1(s * from_q + misses * to_q)
-                of_negative = negative * np.expm1(s * to_p + misses * from_p)
-                gain = of_positive * (1 + away / up) + positive * away / up
-            yield gain + (of_negative * (1 - away / down) - negative * away / down), weight
+        away, columns = theta - up, (self._positive[:, 0].tolist(), self._negative[:, 0].tolist())
+        classes = zip(*self._class_changes(errors), strict=True)
+        for (negative, positive), p, q, weight in zip(classes, *columns, self.weight.tolist(), strict=True):
+            with np.errstate(invalid="ignore", over="ignore"):
+                of_positive, of_negative = p * np.expm1(positive), q * np.expm1(negative)
+                gain = of_positive * (1 + away / up) + p * away / up
+            yield gain + (of_negative * (1 - away / down) - q * away / down), weight
 
     def _changes(self, place: Place) -> Float:
         """The mixture over that at the centre, minus 1; the same rounded parameters serve all cells."""
@@ -173,21 +171,22 @@ class Density:
         return np.where(np.isnan(change), -1.0, change)
 
     def _class_changes(self, place: Place) -> tuple[Float, Float]:
-        """The change of log P(s | T = 0) and of log P(s | T = 1) from the centre, cell by cell."""
+        """The change of log P(s | T = 0) and of log P(s | T = 1) from the centre, along a new first axis."""
         centre = self.centre
         to_p, from_p = _log_changes(place.p, place.log_p, centre.p, centre.log_p)
         to_q, from_q = _log_changes(place.q, place.log_q, centre.q, centre.log_q)
         if self.model.independent:
-            return self.s * to_p + self.misses * from_p, self.s * from_q + self.misses * to_q
+            s, misses = (x.reshape(-1, *(1,) * to_p.ndim) for x in (self.s, self.misses))
+            return s * to_p + misses * from_p, s * from_q + misses * to_q
         _, to_rest = _log_changes(place.rest[0], place.log_rest[0], centre.rest[0], centre.log_rest[0])
         change = _Rising(place.rest[0], centre.rest[0])
         counts, rest = self.counts, np.exp(centre.log_rest[0][1])
         s, misses = counts.s, counts.n - counts.s
         all_of_them = change(rest, to_rest, counts.n)
         negative = change(centre.p * rest, to_p + to_rest, s)
-        negative += change(np.exp(centre.log_p[1]) * rest, from_p + to_rest, misses) - all_of_them
+        negative = negative + change(np.exp(centre.log_p[1]) * rest, from_p + to_rest, misses) - all_of_them
         positive = change(np.exp(centre.log_q[1]) * rest, from_q + to_rest, s)
-        positive += change(centre.q * rest, to_q + to_rest, misses) - all_of_them
+        positive = positive + change(centre.q * rest, to_q + to_rest, misses) - all_of_them
         return negative, positive
 
 
@@ -199,13 +198,13 @@ class _Rising(NamedTuple):
 
     def __call__(self, x: Float, to_x: Float, k: NDArray[np.int64]) -> Float:
         """From x at the centre to x·e^to_x, along a new first axis for the entries of k."""
-        most = int(k.max(initial=0))
+        most, more = int(k.max(initial=0)), (1,) * to_x.ndim
         if most > FEW:
             rests = rising_rest(x * np.exp(to_x), self.rho, k) - rising_rest(x, self.centre, k)
-            return np.asarray(k[:, None] * to_x + rests)
-        j = np.arange(most)[:, None]
+            return np.asarray(k.reshape(-1, *more) * to_x + rests)
+        j = np.arange(most).reshape(-1, *more)
         factors = np.log1p((x * np.expm1(to_x) + j * (self.rho - self.centre)) / (x + j * self.centre))
-        return np.concatenate([np.zeros((1, to_x.size)), np.cumsum(factors, axis=0)])[k]
+        return np.concatenate([np.zeros((1, *factors.shape[1:])), np.cumsum(factors, axis=0)])[k]
 
 
 def _parts(place: Place, size: int) -> Iterator[Place]:

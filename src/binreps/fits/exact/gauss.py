@@ -257,10 +257,11 @@ class Series:
         )
         return found[()]
 
-    def densities(self, x: Float) -> Float:
-        """The densities of all rows at the same points, shape (rows, points)."""
-        u = self.interval.unit(x)
-        envelope = u**self.interval.a * (1 - u) ** self.interval.b / self.interval.length
+    def densities(self, x: Float, slope: Float) -> Float:
+        """The densities of all rows at the same points, times what x changes with another variable there."""
+        u, (a, b) = self.interval.unit(x), (self.interval.a, self.interval.b)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            envelope = np.nan_to_num(u**a * (1 - u) ** b * slope / self.interval.length, posinf=0.0)
         return np.asarray(self._smooth @ self._between(u).T * envelope)
 
     def cumulatives(self, x: Float) -> Float:

@@ -11,6 +11,10 @@ import numpy as np
 from binreps.model import Float
 
 
+class NoMassError(ArithmeticError):
+    """No point of a grid has a finite mass: the posterior is narrower than floats resolve there."""
+
+
 class Grid:
     """Points of the parameters, and the posterior mass of each.
 
@@ -27,6 +31,8 @@ class Grid:
     def __init__(self, parameters: tuple[Float, ...], log_mass: Float, log_unit: float) -> None:
         self.parameters = parameters
         peak = float(log_mass.max())
+        if not np.isfinite(peak):
+            raise NoMassError
         mass = np.exp(log_mass - peak)
         total = float(mass.sum())
         self.mass = mass / total

@@ -82,7 +82,7 @@ def bundles(density: Density, rule: Lattices, spacing: float) -> list[Bundle]:
         basis = frame.basis[:2, :2] @ (TURNS[2][0] if known_variance(density) else np.diag([1.0, _MORE]))
 
         def weight(x: Float, chart: Moments = chart) -> Float:
-            return np.logaddexp.reduce(_log_masses(density, chart, x, _FEW), axis=1)
+            return np.asarray(np.logaddexp.reduce(_log_masses(density, chart, x, _FEW), axis=1))
 
         origin, seeds = frame.origin[:2], frame.seeds[:2]
         across, _ = flood(weight, origin, basis, seeds[:, :1], spacing, cut=_CUT, most=_MOST)
@@ -134,9 +134,8 @@ class Crossings(Marginal):
             which, line, k = np.nonzero(under[..., :-1] != under[..., 1:])
             if not which.size:
                 continue
-            at, slope = self._crossing(
-                one, line, t[k], t[k + 1], values[line, k], values[line, k + 1], w[which]
-            )
+            left, right = (t[k], values[line, k]), (t[k + 1], values[line, k + 1])
+            at, slope = self._crossing(one, line, left, right, w[which])
             some, z = one.series.rows(line), expit(at)
             up = np.where(under[which, line, k], 1.0, -1.0)
             below += np.bincount(which, up * some.cumulative(z), w.size)
@@ -145,9 +144,10 @@ class Crossings(Marginal):
         return np.clip(below / self._total, 0.0, 1.0), np.maximum(height, 0.0) / self._total
 
     def _crossing(
-        self, one: Bundle, line: Any, low: Float, high: Float, left: Float, right: Float, w: Float
+        self, one: Bundle, line: Any, begin: tuple[Float, Float], end: tuple[Float, Float], w: Float
     ) -> tuple[Float, Float]:
-        """Where lines cross a value between two neighbouring points, by the secant rule; and the slope."""
+        """Where lines cross a value between two points and values, by the secant rule; and the slope."""
+        (low, left), (high, right) = begin, end
         slope = (right - left) / (high - low)
         at = np.clip(low + (w - left) / slope, low, high)
         last, value = low, left

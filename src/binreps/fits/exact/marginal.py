@@ -16,7 +16,7 @@ import numpy as np
 from scipy.special import expit, log_expit, logit, sici
 
 from binreps.fits.exact.chart import Stretch
-from binreps.fits.exact.gauss import Interval, Series
+from binreps.fits.exact.gauss import Interval, Series, invert
 from binreps.model import Float
 
 _CUT_PLANES = 1e7  # times the least mass: a plane with less was cut off before it was added up
@@ -191,6 +191,39 @@ class Panels(Marginal):
         return result[()]
 
 
+class Mixture(Marginal):
+    """Several densities, each with its share: a posterior in pieces."""
+
+    def __init__(self, parts: list[Marginal], shares: Float) -> None:
+        self._parts, self._shares = parts, shares
+        self.error = max(part.error for part in parts)
+        self.ends = np.unique(np.concatenate([part.ends for part in parts]))
+
+    def _sum(self, values: list[Any]) -> Any:
+        return sum(share * value for share, value in zip(self._shares, values, strict=True))
+
+    def _height(self, x: Any) -> Any:
+        return self._sum([part.density(x) for part in self._parts])
+
+    def cumulative(self, x: Any) -> Any:
+        """Probability below x."""
+        return self._sum([part.cumulative(x) for part in self._parts])
+
+    def quantile(self, probability: Any) -> Any:
+        """The value below which the number lies with the given probability."""
+        wanted = np.atleast_1d(np.asarray(probability, dtype=float))
+        levels = np.linspace(1e-6, 1 - 1e-6, 200)
+        places = np.unique(np.concatenate([part.quantile(levels) for part in self._parts]))
+        guess = np.interp(wanted, self.cumulative(places), places)
+
+        def law(x: Float) -> tuple[Float, Float]:
+            return self.cumulative(x), self._height(x)
+
+        low, high = self.ends[0], self.ends[-1]
+        found = invert(law, wanted.ravel(), guess.ravel(), low, high, tol=1e-13 * float(high - low))
+        return found.reshape(np.shape(probability))[()]
+
+
 class Scale:
     """How a number follows from its coordinate: a logit, or what has that logit as a share of its `end`."""
 
@@ -255,19 +288,13 @@ class Wave(Marginal):
     def quantile_at(self, probability: Any) -> Any:
         """The coordinate below which the given probability lies."""
         wanted = np.asarray(probability, dtype=float)
-        low, high = (np.full(wanted.shape, end) for end in (self._w[0], self._w[-1]))
         w = np.interp(wanted, np.cumsum(self.masses) - self.masses / 2, self._w)
-        for _ in range(60):
-            excess = self.cumulative_at(w) - wanted
-            low, high = np.where(excess < 0, w, low), np.where(excess >= 0, w, high)
+
+        def law(w: Float) -> tuple[Float, Float]:
             waves = np.sinc((w[..., None] - self._w) / self._spacing) @ self.masses / self._spacing
-            with np.errstate(divide="ignore", invalid="ignore"):
-                newton = w - excess / waves
-            following = np.where((newton > low) & (newton < high), newton, (low + high) / 2)
-            if np.all(np.abs(following - w) <= 1e-13 + 1e-13 * np.abs(w)):
-                break
-            w = following
-        return w
+            return self.cumulative_at(w), waves
+
+        return invert(law, wanted, w, self._w[0], self._w[-1])
 
     def quantile(self, probability: Any) -> Any:
         """The value below which the number lies with the given probability."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -17,11 +16,13 @@ from binreps.errors import FitError
 from binreps.fits.exact.chart import Box, Chart, Place
 from binreps.fits.exact.density import Density, informative
 from binreps.fits.exact.draws import draw
-from binreps.fits.exact.grid import Grid
+from binreps.fits.exact.grid import Grid, NoMassError
 from binreps.fits.exact.lattice import CUT, Frame, TooManyPointsError, frame_of
 from binreps.fits.exact.lines import Bundle, Crossings, bundles, known_variance
 from binreps.fits.exact.marginal import Marginal, Scale, Wave
 from binreps.fits.exact.rules import (
+    OLDER_POWER,
+    POWER,
     TOLERANCE,
     Lattices,
     Product,
@@ -32,8 +33,8 @@ from binreps.fits.exact.rules import (
     trimmed,
     whole,
 )
-from binreps.fits.exact.tensor import WHOLE, Tensor, tensor_marginal
-from binreps.fits.exact.threads import Threads
+from binreps.fits.exact.tensor import Tensor, Tensors
+from binreps.fits.exact.threads import Threads, quantiles
 from binreps.fits.exact.wave import How, expected_chance, wave
 from binreps.fits.point.climb import scan
 from binreps.fits.point.objective import Objective
@@ -42,7 +43,7 @@ from binreps.model import ALIKE, Float, Model, Prior
 
 _SMALL = 700  # replicates up to which a product of rules over the whole domain is worth a try
 _FEW_IN_BOX, _MOST_IN_BOX, _MOST = 3_000, 80_000, 400_000  # points of a lattice, before another rule is tried
-_SMALL_PRODUCT = 60_000  # points of a product that is tried before any lattice
+_SMALL_PRODUCT = 100_000  # points of a product that is tried before any lattice
 _NO_RIDGE = 5_000  # individuals up to which what cannot be identified is no ridge yet
 _HOPELESS = 0.5  # sds between two products of rules: no third will do
 _WORTH = 0.05  # sds: a model that is no better integrated than that is refused
@@ -51,10 +52,13 @@ _LEAST_IN_FOUR = 1e-7  # where less of the tails is kept
 _SLOW = 5.0  # grids of similar size may both be off by more than they differ
 _KEPT = 1e-3  # of the posterior that must still count once it is reweighted by a new record
 _SCORE_TOLERANCE = 1e-7  # of a score on two grids: beyond, its log odds are followed
+_BESIDE_POLES = 30  # points of an axis
+_LINES_LEFT_OUT = 1e-8  # of a chance, by lines of θ that are too light to count
 _SCORE_ENDS = 1e-5  # of the ends of its interval
-_COARSER, _CLOSER, _CLOSEST = 1.13, 0.75, 0.3  # spacings of waves that are compared, and the least
+_COARSER, _CLOSER, _CLOSEST = 1.13, 0.75, 0.2  # spacings of waves that are compared, and the least
 _TAILS = np.array([0.01, 0.05, 0.5, 0.95, 0.99])  # at which two waves are compared
 _MORE_THREADS = (1.0, 1.4, 2.0, 2.8)  # times the points of p and q that the fit needed: a score may jump
+_FEWER_THREADS = (0.7, 0.85, 1.0)  # in four dimensions
 _CORRELATIONS = (1e-10, 1e-5, 0.003, 0.03, 0.15, 0.4, 0.7)  # from which modes are looked for
 
 
@@ -73,22 +77,29 @@ class Agreed(NamedTuple):
 
 
 def agree(rule: Rule, tol: float) -> Agreed:
-    """Grids until two agree, or as many as the rule has."""
-    before: Grid | None = None
+    """Grids until they agree, or as many as the rule has.
+
+    A lattice is compared with the two before it: of two alone one pair in many agrees by chance.
+    """
+    before: list[Grid] = []
     found: Agreed | None = None
     for grid in rule.grids():
-        if before is not None:
-            distance = grid.distance(before)
-            distance = min(distance, 1e100) if np.isfinite(distance) else 1e100
-            found = Agreed(before, grid, _error(grid, 2 * distance))
-            if distance**rule.power < tol:
-                return found._replace(error=_error(grid, distance**rule.power))
-            if isinstance(rule, Product) and distance > _HOPELESS:
+        if before:
+            last, *older = (min(_finite(grid.distance(one)), 1e100) for one in reversed(before[-2:]))
+            found = Agreed(before[-1], grid, _error(grid, 2 * last))
+            error = max([last**POWER, *(one**OLDER_POWER for one in older)])
+            if error < tol and len(before) >= rule.before:
+                return found._replace(error=_error(grid, error))
+            if isinstance(rule, Product) and last > _HOPELESS:
                 break
-        before = grid
+        before.append(grid)
     if found is None:
         raise TooManyPointsError
     return found
+
+
+def _finite(distance: float) -> float:
+    return distance if np.isfinite(distance) else 1e100
 
 
 def _error(grid: Grid, distance: float) -> float:
@@ -111,7 +122,7 @@ def integrate(
         try:
             rule = make()
             found.append((rule, agree(rule, tol)))
-        except (TooManyPointsError, np.linalg.LinAlgError):
+        except (TooManyPointsError, NoMassError, np.linalg.LinAlgError):
             continue
         if found[-1][1].error <= tol:
             break
@@ -141,29 +152,23 @@ def _rules(
     chart = Box(model, prior.region)
     start = (0.5, *prior.region.errors(0.4, 0.4), *[0.1] * (chart.dim - 3))
     plain = Density(counts, prior, chart.place(chart.coordinates(*start)[:, None]), model, shapes)
-    if model is ALIKE and counts.replicates <= _SMALL:
+    if counts.replicates <= _SMALL:
         yield partial(whole, plain)
     modes = _modes(counts, prior, plain, chart)
     density = plain.centred(chart.place(chart.coordinates(*modes[:, :1])))
-    if model is not ALIKE:
-        yield partial(box, density, modes, _MOST)
-        return
-    ridge = not counts.identifiable and counts.individuals > _NO_RIDGE
+    ridge = model is ALIKE and not counts.identifiable and counts.individuals > _NO_RIDGE
     if ridge:
         yield partial(moments, density, modes, _MOST)
-    try:
+    with suppress(TooManyPointsError):
         few = box(density, modes, _FEW_IN_BOX)
-    except TooManyPointsError:
-        few = None
-    if few:
-        product = trimmed(few)
-        many = few.up_to(min(_MOST, _MOST_IN_BOX * 30 // max(len(counts), 1)))
-        if math.prod(product.sizes(1)) < _SMALL_PRODUCT:
-            yield lambda: product.up_to(4 * _SMALL_PRODUCT)
+        many = few.up_to(min(_MOST, _MOST_IN_BOX * 30 // max(len(counts), 1)) if model is ALIKE else _MOST)
+        product = trimmed(density, modes, many.most)
+        if product.points(1) < _SMALL_PRODUCT * len(product.parts):
+            yield lambda: product.up_to(4 * _SMALL_PRODUCT * len(product.parts))
         yield lambda: few
         yield lambda: product
         yield lambda: many
-    if not ridge:
+    if model is ALIKE and not ridge:
         yield partial(moments, density, modes, _MOST)
 
 
@@ -214,11 +219,17 @@ class Integrated(Posterior):
 
     @cached_property
     def _heavy(self) -> tuple[Float, Float]:
-        """The grid's points that matter, and their masses."""
-        mass = self.grid.mass.ravel()
+        """The points that matter of a grid, and their masses."""
+        grid = self._seen
+        mass = grid.mass.ravel()
         matters = mass > 1e-10 * mass.max()
-        parameters = [np.broadcast_to(x, self.grid.mass.shape).ravel()[matters] for x in self.grid.parameters]
+        parameters = [np.broadcast_to(x, grid.mass.shape).ravel()[matters] for x in grid.parameters]
         return np.stack(parameters), mass[matters] / mass[matters].sum()
+
+    @property
+    def _seen(self) -> Grid:
+        """Points from which a closer look starts."""
+        return self.grid
 
     def _chance(self, key: Key, new: bool) -> Estimate:
         return self._predicted(key) if new else self._scored(key)
@@ -279,6 +290,15 @@ class ExactPosterior(Integrated):
         self.model, self.region = self.density.model, self.density.prior.region
         self._marginals = Memory(len(self.model.names))
 
+    @property
+    def _seen(self) -> Grid:
+        """Points from which a closer look starts: beside a pole, more than the means needed."""
+        if not (isinstance(self.grid, Tensors) and self._singular):
+            return self.grid
+        sizes = [tuple(max(size, _BESIDE_POLES) for size in part.sizes) for part in self.grid.parts]
+        parts = zip(self.grid.parts, sizes, strict=True)
+        return Tensors([Tensor(self.density, size, part.ends) for part, size in parts])
+
     def with_more(self, more: CountTable) -> ExactPosterior:
         """The posterior with more individuals in the data."""
         density = self.density
@@ -292,8 +312,8 @@ class ExactPosterior(Integrated):
         return found
 
     def _marginal(self, axis: int) -> Marginal:
-        if isinstance(self.grid, Tensor):
-            return tensor_marginal(self.density, self.grid, axis)
+        if isinstance(self.grid, Tensors):
+            return self.grid.marginal(self.density, axis)
         sd = float(np.sqrt(self.covariance[axis, axis]))
 
         def apart(one: Marginal, other: Marginal) -> float:
@@ -402,7 +422,7 @@ class ExactPosterior(Integrated):
         """E[P(T = 1 | s)] on the grids, or from closer looks where these may miss a jump."""
         value, other = (self._mean(nodes, key, new=False) for nodes in reversed(list(self.nodes())))
         error = _SLOW * abs(value - other) + self.error * (1e-3 if len(self.mean) < 4 else 1.0)
-        unseen = isinstance(self.grid, Tensor) and not has_cell(self.counts, key)
+        unseen = isinstance(self.grid, Tensors) and key[0] > 0 and not has_cell(self.counts, key)
         if unseen or (error > _SCORE_TOLERANCE and len(self.mean) < 4):
             better = self._closer(key, value)
             if unseen or better.error < error:
@@ -412,8 +432,12 @@ class ExactPosterior(Integrated):
     def _closer(self, key: Key, roughly: float) -> Estimate:
         """A score from lines of θ, or from the distribution of its log odds, whichever is better."""
         tried = []
-        if isinstance(self.grid, Tensor):
-            tried.append(self._on_threads(lambda one: one.chance(key), _SCORE_TOLERANCE / 10))
+        if isinstance(self.grid, Tensors) and not self._singular:
+
+            def chance(lines: list[Threads], shares: Float) -> float:
+                return float(shares @ [one.chance(key) for one in lines])
+
+            tried.append(self._on_threads(chance, _SCORE_TOLERANCE / 10))
         if not self.small and (not tried or tried[0].error > _SCORE_TOLERANCE):
             tried.append(self._expected(key, roughly))
         return min(tried, key=lambda one: float(one.error))
@@ -421,32 +445,41 @@ class ExactPosterior(Integrated):
     @property
     def small(self) -> bool:
         """Whether the posterior was integrated over the whole domain, and no error rate has a pole at 0."""
-        _, (p, _), (q, _) = self.density.prior
-        return isinstance(self.grid, Tensor) and self.grid.ends == WHOLE and min(p, q) >= 1
+        return isinstance(self.grid, Tensors) and self.grid.whole and not self._singular
 
-    def _on_threads(self, function: Callable[[Threads], Any], tol: float) -> Estimate:
-        """What follows from lines of θ, more and more of them until it settles."""
-        assert isinstance(self.grid, Tensor)
+    @property
+    def _singular(self) -> bool:
+        """Whether an error rate has a pole at 0, beside which the points of a product see no jump."""
+        _, (p, _), (q, _) = self.density.prior
+        return min(p, q) < 1
+
+    def _on_threads(self, function: Callable[[list[Threads], Float], Any], tol: float) -> Estimate:
+        """What follows from lines of θ and their shares, more and more of them until it settles."""
+        grid = self.grid
+        assert isinstance(grid, Tensors)
         value, error = None, np.inf
-        for more in _MORE_THREADS:
-            one = self._threads.get(more, partial(Threads, self.density, self.grid, more))
-            value, before = function(one), value
+        for more in _MORE_THREADS if len(self.mean) < 4 else _FEWER_THREADS:
+            lines = self._threads.get(more, partial(self._lines_of_theta, grid.parts, more))
+            value, before = function(lines, grid.shares), value
             if before is not None:
                 error = float(np.max(np.abs(value - before)))
                 if error < tol:
                     break
-        return Estimate(value, max(_SLOW / 2 * error, 1e-10))
+        return Estimate(value, max(_SLOW * error, _LINES_LEFT_OUT))
+
+    def _lines_of_theta(self, parts: list[Tensor], more: float) -> list[Threads]:
+        return [Threads(self.density, part, more) for part in parts]
 
     def _ends_on_threads(self, key: Key, tails: Float, new: bool) -> Estimate:
         """Quantiles of a chance from lines of θ."""
         near: Float | None = None
 
-        def quantiles(one: Threads) -> Float:
+        def ends(lines: list[Threads], shares: Float) -> Float:
             nonlocal near
-            near = one.quantiles(key, tails, new, near)
+            near = quantiles(lines, shares, key, tails, new, near)
             return np.asarray(expit(near))
 
-        value, error = self._on_threads(quantiles, _SCORE_ENDS)
+        value, error = self._on_threads(ends, _SCORE_ENDS)
         return Estimate(value, np.full(tails.size, error))
 
     @cached_property
@@ -471,9 +504,9 @@ class ExactPosterior(Integrated):
             n, s = key
             return self.with_more(CountTable([n], [s]))._ends(key, tails, False)
         on_threads = None
-        if isinstance(self.grid, Tensor):
+        if isinstance(self.grid, Tensors) and not self._singular:
             on_threads = self._ends_on_threads(key, tails, new)
-            if self.small or on_threads.error.max() < _SLOW * _SCORE_ENDS:
+            if self.small or len(self.mean) > 3 or on_threads.error.max() < _SLOW * _SCORE_ENDS:
                 return on_threads
 
         def apart(one: Marginal, other: Marginal) -> float:

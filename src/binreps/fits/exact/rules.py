@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from itertools import count
+from itertools import combinations, count
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
@@ -24,11 +25,15 @@ from binreps.fits.exact.lattice import (
     frame_of,
     turned,
 )
-from binreps.fits.exact.tensor import WHOLE, Ends, Tensor
+from binreps.fits.exact.tensor import WHOLE, Ends, Tensor, Tensors, to_ends
 from binreps.model import Float
 
 TOLERANCE = 1e-8
 """Numerical error, in standard deviations, below which a rule is good enough."""
+
+POWER, OLDER_POWER = 1.1, 1.25
+"""Error of a grid = (its distance from the last)^1.1, from the one before that ^1.25: for honesty less than
+theory has, which is 1.15 to 1.4 for each step."""
 
 CUT_IN_FOUR = 24.0
 """In four dimensions points are dear, and 10⁻⁷ of a standard deviation is enough."""
@@ -37,9 +42,11 @@ _SPACINGS = tuple(
     1.05 * 0.87**k for k in range(14)
 )  # in standard deviations: each error the power 1.15 … 1.3
 _MOST_IN_PRODUCT = 1_000_000  # points
-_NODES_PER_WIDTH, _FINER = 3.0, 1.17  # points of a product: an error of e^−18 at first, then its power 1.4
-_PILOT, _LEAST_NODES = 12, 10  # points of an axis: from which the widths are seen, and the least
-_BOX_CUT = 24.0  # e^−24 of the top lies outside of a product's box: 10⁻¹⁰ of a Gaussian
+_NODES_PER_WIDTH, _FINER = 3.0, 1.14  # points of a product: an error of e^−18 at first, then its power 1.3
+_GROWTH = 0.04  # of a box, from level to level: a third of a standard deviation on either side
+_PILOT, _LEAST_NODES, _MANY_NODES = 12, 10, 40  # points of an axis: to see widths, at least, at most at first
+_BOX_CUT = 28.0  # e^−28 of the top lies outside of a product's first box
+_FAR_APART = 9.0  # sums of sds between two modes: nothing of either, skewed or not, lies beyond a cut
 _ROUND = 1e-9  # added to correlations of ±1
 _COARSE, _COARSE_CUT, _COARSE_MOST = 1.35, 16.0, 10_000  # of the lattice from which another's frame is taken
 _INSIDE = 1.5  # coordinates of 1.5 are 1 % from an end: a start there is well inside a piece
@@ -48,8 +55,8 @@ _INSIDE = 1.5  # coordinates of 1.5 are 1 % from an end: a start there is well i
 class Rule(ABC):
     """Grids of one kind, better and better."""
 
-    power: float
-    """Between two grids, error of the finer = (their distance)^power: less than theory has, for honesty."""
+    before: int
+    """With how many grids before it one must agree."""
 
     def __init__(self, density: Density) -> None:
         self.density = density
@@ -59,75 +66,158 @@ class Rule(ABC):
         """Better and better grids, as many as are affordable."""
 
 
-class Product(Rule):
-    """Products of Gauss rules, over the whole domain or a box that holds the posterior.
+class Part(NamedTuple):
+    """A box of the unit cube, and conditional standard deviations of the density along its axes.
 
-    `widths` are conditional standard deviations along the axes of the unit cube: how far the density reaches
-    in units of them says how many points an axis needs. Of a Gaussian within ±a, n points leave e^−2(n/a)².
+    How far it reaches in units of these says how many points an axis needs: of a Gaussian within ±a, n points
+    leave e^−2(n/a)².
     """
 
-    power = 1.1
+    ends: Ends
+    widths: Float
+    centre: Float
+    sd: Float
 
-    def __init__(self, density: Density, ends: Ends, widths: Float, most: int = _MOST_IN_PRODUCT) -> None:
-        super().__init__(density)
-        self.ends, self.widths, self.most = ends, widths, most
-
-    def up_to(self, most: int) -> Product:
-        """The same products, with more points or fewer."""
-        return Product(self.density, self.ends, self.widths, most)
+    def grown(self, level: int) -> Part:
+        """The box that a finer product has: a little larger, so that what this one leaves out is seen."""
+        moved = [(level * _GROWTH * (high - low) / 2, low, high) for low, high in self.ends]
+        return self._replace(
+            ends=tuple(to_ends(max(low - x, 0.0), min(high + x, 1.0)) for x, low, high in moved)
+        )
 
     def sizes(self, level: int) -> tuple[int, ...]:
         """How many points each axis has."""
         reach = np.array([high - low for low, high in self.ends]) / (2 * self.widths)
-        wanted = np.ceil(np.maximum(_NODES_PER_WIDTH * reach, _LEAST_NODES) * _FINER**level)
-        return tuple(int(size) for size in np.minimum(wanted, self.most))
+        wanted = np.clip(_NODES_PER_WIDTH * reach, _LEAST_NODES, _MANY_NODES)
+        return tuple(int(size) for size in np.ceil(wanted * _FINER**level))
+
+    def holds(self, unit: Float) -> bool:
+        """Whether a point lies inside."""
+        return all(low <= x <= high for (low, high), x in zip(self.ends, unit, strict=True))
+
+    def meets(self, other: Part) -> bool:
+        """Whether two boxes have points in common."""
+        pairs = zip(self.ends, other.ends, strict=True)
+        return all(low < end and begin < high for (low, high), (begin, end) in pairs)
+
+    def apart(self, other: Part) -> Float:
+        """How far the centres of two boxes are apart along each axis, in sums of standard deviations."""
+        return np.asarray(np.abs(self.centre - other.centre) / (self.sd + other.sd))
+
+    def joined(self, other: Part) -> Part:
+        """One box for two."""
+        pairs = zip(self.ends, other.ends, strict=True)
+        ends = tuple((min(a[0], b[0]), max(a[1], b[1])) for a, b in pairs)
+        return self._replace(ends=ends, widths=np.minimum(self.widths, other.widths))
+
+    def cut(self, other: Part, level: int) -> tuple[Part, Part]:
+        """Two boxes that meet, cut where their centres are furthest apart; at every level elsewhere.
+
+        What lies beyond a cut without lying in the other box is lost: another cut shows how much.
+        """
+        axis = int(np.argmax(self.apart(other)))
+        low, high = sorted((self, other), key=lambda part: float(part.centre[axis]))
+        begin, end = high.ends[axis][0], low.ends[axis][1]
+        at = begin + (end - begin) * (0.5 + (0.1, -0.1)[level % 2])
+        return low._within(axis, low.ends[axis][0], at), high._within(axis, at, high.ends[axis][1])
+
+    def _within(self, axis: int, low: float, high: float) -> Part:
+        return self._replace(ends=(*self.ends[:axis], (low, high), *self.ends[axis + 1 :]))
+
+
+def _part(ends: Ends, unit: Float, mass: Float) -> Part:
+    """A box with what points of the unit cube and their masses say of the density there.
+
+    Conditional standard deviations are those of a coordinate given the others.
+    """
+    centre = unit @ mass
+    away = unit - centre[:, None]
+    covariance = (away * mass) @ away.T
+    sd = np.maximum(np.sqrt(np.diag(covariance)), 1e-100)
+    correlation = covariance / sd / sd[:, None] + _ROUND * np.eye(len(unit))
+    return Part(ends, sd / np.sqrt(np.diag(np.linalg.inv(correlation))), centre, sd)
+
+
+class Product(Rule):
+    """Products of Gauss rules, over the whole domain or over a box around each mode."""
+
+    before = 1
+
+    def __init__(self, density: Density, parts: list[Part], most: int = _MOST_IN_PRODUCT) -> None:
+        super().__init__(density)
+        self.parts, self.most = parts, most
+
+    def up_to(self, most: int) -> Product:
+        """The same products, with more points or fewer."""
+        return Product(self.density, self.parts, most)
+
+    def at(self, level: int) -> list[Part]:
+        """The boxes of a level; those that meet are cut."""
+        found = [part.grown(level) for part in self.parts]
+        for i, j in combinations(range(len(found)), 2):
+            if found[i].meets(found[j]):
+                found[i], found[j] = found[i].cut(found[j], level)
+        return found
+
+    def points(self, level: int) -> int:
+        """How many points there are."""
+        return sum(math.prod(part.sizes(level)) for part in self.at(level))
 
     def grids(self) -> Iterator[Grid]:
         """As `Rule` says."""
         for level in count():
-            if math.prod(self.sizes(level)) > self.most:
+            if self.points(level) > self.most:
                 return
-            yield Tensor(self.density, self.sizes(level), self.ends)
+            yield Tensors([Tensor(self.density, part.sizes(level), part.ends) for part in self.at(level)])
 
 
 def whole(density: Density) -> Product:
     """The product over the whole domain, its sizes by what a few points see."""
-    few = Tensor(density, (_PILOT,) * 3)
-    unit = np.stack([x.ravel() for x in np.broadcast_arrays(few.parameters[0], *few.square)])
-    return Product(density, WHOLE, _conditional_widths(unit, few.mass.ravel()))
+    ends = (WHOLE,) * len(density.model.names)
+    few = Tensor(density, (_PILOT,) * len(ends), ends)
+    unit = np.stack([x.ravel() for x in np.broadcast_arrays(*few.unit)])
+    return Product(density, [_part(ends, unit, few.mass.ravel())])
 
 
-def trimmed(rule: Lattices) -> Product:
-    """The product over the box that holds a lattice's points: for a posterior cut off by ½ or p + q = 1.
+def trimmed(density: Density, modes: Float, most: int) -> Product:
+    """The products over boxes that hold the modes: for a posterior cut off by ½ or p + q = 1 too.
 
     A cut is nothing to a Gauss rule, but an exponential tail to a lattice's coordinates.
     """
+    chart = Box(density.model, density.prior.region)
+    starts = chart.coordinates(*modes)
+    values = log_mass(density, chart)(starts)
+    parts: list[Part] = []
+    high = values > values.max() - CUT
+    for start, mode in zip(starts.T[high], modes.T[high], strict=True):
+        unit = expit([stretch.logit(w) for stretch, w in zip(chart.stretches, start, strict=True)])
+        if any(part.holds(unit) for part in parts):
+            continue
+        new = _around(box(density, mode[:, None], most))
+        near = [part for part in parts if part.apart(new).max() < _FAR_APART]
+        for part in near:
+            new = part.joined(new)
+        parts = [part for part in parts if not any(part is one for one in near)] + [new]
+    return Product(density, parts)
+
+
+def _around(rule: Lattices) -> Part:
+    """The box that holds a lattice's points."""
     (chart,), (frame,) = rule.charts, rule.frames
     function = log_mass(rule.density, chart)
     x, value = flood(function, frame.origin, frame.basis, frame.seeds, _COARSE, cut=_BOX_CUT, most=rule.most)
-    one_more = _COARSE / 2 * np.linalg.norm(frame.basis, axis=1)  # half way to points that are left out
-    ends = []
-    for stretch, w, more in zip(chart.stretches, x, one_more, strict=True):
-        low, high = expit(stretch.logit(np.array([w.min() - more, w.max() + more]))).tolist()
-        ends.append((0.0 if low < 0.05 * high else low, 1.0 if 1 - high < 0.05 * (1 - low) else high))
-    unit = expit(np.stack([stretch.logit(w) for stretch, w in zip(chart.stretches, x, strict=True)]))
+    one_more = _COARSE * np.linalg.norm(frame.basis, axis=1)  # the first points that are left out
+    axes = list(zip(chart.stretches, x, one_more, strict=True))
+    ends = [expit(one.logit(np.array([w.min() - more, w.max() + more]))).tolist() for one, w, more in axes]
+    unit = expit(np.stack([one.logit(w) for one, w, _ in axes]))
     mass = np.exp(value - value.max())
-    return Product(rule.density, tuple(ends), _conditional_widths(unit, mass / mass.sum()))
-
-
-def _conditional_widths(x: Float, mass: Float) -> Float:
-    """The standard deviation of each coordinate given the others, of points with masses."""
-    away = x - (x @ mass)[:, None]
-    covariance = (away * mass) @ away.T
-    sd = np.sqrt(np.diag(covariance))
-    correlation = covariance / np.outer(sd, sd) + _ROUND * np.eye(len(x))
-    return np.asarray(sd / np.sqrt(np.diag(np.linalg.inv(correlation))))
+    return _part(tuple(to_ends(*pair) for pair in ends), unit, mass / mass.sum())
 
 
 class Lattices(Rule):
     """Lattices in one chart, or in several that cover the domain piece by piece."""
 
-    power = 1.1
+    before = 2
 
     def __init__(self, density: Density, charts: list[Chart], frames: list[Frame], most: int) -> None:
         super().__init__(density)

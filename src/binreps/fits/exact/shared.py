@@ -33,7 +33,7 @@ from binreps.fits.exact.grid import Grid
 from binreps.fits.exact.marginal import Marginal, Panels, find_root
 from binreps.fits.exact.posterior import LEAST_ERROR, ExactPosterior, Integrated, integrate
 from binreps.fits.exact.rules import TOLERANCE
-from binreps.fits.exact.tensor import log_likelihoods, rate_interval, rate_weights, unit_axes
+from binreps.fits.exact.tensor import WHOLE, log_likelihoods, rate_interval, rate_weights, unit_axes
 from binreps.fits.posterior import Estimate, Key
 from binreps.model import ALIKE, Float, Prior
 
@@ -274,7 +274,7 @@ class Shared:
 
     def _square(self, a: tuple[float, float], b: tuple[float, float]) -> Square:
         """A part of the region's square, with the prior's powers at the ends that it reaches."""
-        _, first, second = unit_axes(self.prior, ((0.0, 1.0), a, b))
+        _, first, second = unit_axes(self.prior, (WHOLE, a, b))
         return first, second
 
     def _integrate(self, tol: float) -> tuple[SharedGrid, SharedGrid]:

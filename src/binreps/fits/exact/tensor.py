@@ -12,7 +12,7 @@ from binreps.fits.exact.chart import Place
 from binreps.fits.exact.density import Density
 from binreps.fits.exact.gauss import Interval, series_tail
 from binreps.fits.exact.grid import Grid
-from binreps.fits.exact.marginal import Marginal, Panels
+from binreps.fits.exact.marginal import Marginal, Mixture, Panels
 from binreps.model import Float, Prior
 
 _FEW = 4  # individuals of one cell whose mixtures are multiplied
@@ -22,17 +22,20 @@ _UNDERFLOW = -600.0  # a product of mixtures is not let below e^this
 Ends = tuple[tuple[float, float], ...]
 """Where each axis of the unit cube begins and ends."""
 
-WHOLE: Ends = ((0.0, 1.0),) * 3
+WHOLE = (0.0, 1.0)
 
 
-def unit_axes(prior: Prior, ends: Ends = WHOLE, q_first: bool = False) -> tuple[Interval, ...]:
-    """The axes (θ, a, b) of the unit cube, with the powers of the prior at the ends that they reach."""
-    (a, b), first, second = prior
+def unit_axes(
+    prior: Prior, ends: Ends, q_first: bool = False, shapes: tuple[float, float] | None = None
+) -> tuple[Interval, ...]:
+    """The axes (θ, a, b, …) of the unit cube, with the powers of the prior at the ends that they reach."""
+    _, first, second = prior
     if q_first:
         first, second = second, first
     # better than chance the second rate is (1−a)b: its prior and the area have factors 1 − a
     far = first[1] + second[0] if prior.better_than_chance else 1.0
-    powers = ((a, b), (first[0], far), (second[0], 1.0))
+    powers = [prior.prevalence, (first[0], far), (second[0], 1.0)]
+    powers += [shapes] if shapes else []
     return tuple(
         Interval(low, high, weight_power(x) if low == 0 else 0.0, weight_power(y) if high == 1 else 0.0)
         for (low, high), (x, y) in zip(ends, powers, strict=True)
@@ -64,45 +67,80 @@ def rate_weights(shapes: tuple[float, float], x: Float, inside: Interval) -> Flo
 class Tensor(Grid):
     """The grid of one product of rules, and the mass along each of its axes."""
 
-    def __init__(
-        self,
-        density: Density,
-        sizes: tuple[int, ...],
-        ends: Ends = WHOLE,
-        q_first: bool = False,
-    ) -> None:
-        self.axes, self.sizes, self.ends = unit_axes(density.prior, ends, q_first), sizes, ends
-        region = density.prior.region
-        a, b = (axis.nodes(size) for axis, size in zip(self.axes[1:], sizes[1:], strict=True))
-        theta = self.axes[0].nodes(sizes[0])
-        with np.errstate(divide="ignore"):  # a narrow box may round to its end
-            logs = [(np.log(x), np.log1p(-x)) for x in (theta, a, b)]
-        first, second = region.logs(
-            (logs[1][0][:, None], logs[1][1][:, None]), (logs[2][0][None, :], logs[2][1][None, :])
+    def __init__(self, density: Density, sizes: tuple[int, ...], ends: Ends, q_first: bool = False) -> None:
+        self.axes, self.sizes, self.ends = (
+            unit_axes(density.prior, ends, q_first, density.shapes),
+            sizes,
+            ends,
         )
-        log_p, log_q = (second, first) if q_first else (first, second)
-        p, q = np.exp(log_p[0]), np.exp(log_q[0])
-        area = region.log_area(a[:, None], b[None, :])
-        errors = Place(np.zeros((1, 1)), p, q, log_p, log_q, area)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            of_theta, of_a, of_b = (
-                axis.log_weights(size) - axis.a * np.log(x - axis.lower) - axis.b * np.log(axis.upper - x)
-                for axis, size, x in zip(self.axes, sizes, (theta, a, b), strict=True)
-            )
-        shapes = density.prior.prevalence
-        of_theta += (shapes[0] - 1) * logs[0][0] + (shapes[1] - 1) * logs[0][1]
-        of_errors = np.add.outer(of_a, of_b) + area + density.log_prior_of_errors(errors)
-        rest = np.exp(logs[0][1])[:, None, None]
-        log_mass = log_likelihoods(density, theta[:, None, None], errors, rest)
-        log_mass += of_theta[:, None, None] + of_errors
-        self.square = (a[:, None], b[None, :])
+        theta, *square = np.meshgrid(
+            *(axis.nodes(size) for axis, size in zip(self.axes, sizes, strict=True)),
+            indexing="ij",
+            sparse=True,
+        )
+        self.unit, rest = (theta, *square), 1 - theta
+        errors = _errors([x[0] for x in square], density, q_first)
+        with np.errstate(divide="ignore", invalid="ignore"):  # a narrow box may round to its end
+            weights: list[Float] = [
+                axis.log_weights(size).reshape(x.shape)
+                - axis.a * np.log(x - axis.lower)
+                - axis.b * np.log(axis.upper - x)
+                for axis, size, x in zip(self.axes, sizes, self.unit, strict=True)
+            ]
+            a, b = density.prior.prevalence
+            weights[0] += (a - 1) * np.log(theta) + (b - 1) * np.log1p(-theta)
+        log_mass = log_likelihoods(density, theta, errors, rest)
+        log_mass += weights[0] + (sum(weights[1:]) + errors.log_volume + density.log_prior_of_errors(errors))
         unit = density.log_likelihood + density.log_constant
-        super().__init__((theta[:, None, None], p[None], q[None]), log_mass, unit)
+        super().__init__((theta, *(x[None] for x in (errors.p, errors.q, *errors.rest))), log_mass, unit)
 
     def line(self, axis: int) -> Float:
         """The mass at the points of one axis."""
-        others = tuple(i for i in range(3) if i != axis)
+        others = tuple(i for i in range(self.mass.ndim) if i != axis)
         return np.asarray(self.mass.sum(axis=others))
+
+
+class Tensors(Grid):
+    """Products over boxes that have no point in common, as one grid.
+
+    Attributes
+    ----------
+    parts : list of Tensor
+    shares : array
+        Of the posterior, in each.
+    """
+
+    def __init__(self, parts: list[Tensor]) -> None:
+        self.parts, logs = parts, np.array([part.log_evidence for part in parts])
+        self.log_evidence = float(np.logaddexp.reduce(logs))
+        self.shares = np.exp(logs - self.log_evidence)
+        self.mass, self.parameters = parts[0].mass, parts[0].parameters
+        if len(parts) > 1:
+            masses = [share * part.mass.ravel() for share, part in zip(self.shares, parts, strict=True)]
+            each = [[np.broadcast_to(x, part.mass.shape).ravel() for x in part.parameters] for part in parts]
+            self.mass = np.concatenate(masses)
+            self.parameters = tuple(np.concatenate(axis) for axis in zip(*each, strict=True))
+
+    @property
+    def whole(self) -> bool:
+        """Whether this is the whole domain."""
+        return {end for part in self.parts for end in part.ends} == {WHOLE}
+
+    def marginal(self, density: Density, axis: int) -> Marginal:
+        """The density of one parameter."""
+        found = [tensor_marginal(density, part, axis) for part in self.parts]
+        return found[0] if len(found) == 1 else Mixture(found, self.shares)
+
+
+def _errors(square: list[Float], density: Density, q_first: bool) -> Place:
+    """The error parameters at points of the unit cube, as a place whose logit θ says nothing."""
+    with np.errstate(divide="ignore"):
+        a, b, *others = [(np.log(x), np.log1p(-x)) for x in square]
+    region = density.prior.region
+    first, second = region.logs(a, b)
+    log_p, log_q = (second, first) if q_first else (first, second)
+    area, p, q = region.log_area(*square[:2]), np.exp(log_p[0]), np.exp(log_q[0])
+    return Place(np.zeros(1), p, q, log_p, log_q, area, tuple(square[2:]), tuple(others))
 
 
 def log_likelihoods(density: Density, theta: Float, errors: Place, rest: Float | None = None) -> Float:
@@ -110,7 +148,7 @@ def log_likelihoods(density: Density, theta: Float, errors: Place, rest: Float |
 
     Logarithms are the cost: mixtures of few individuals are multiplied as long as nothing underflows.
     """
-    shape = np.broadcast_shapes(theta.shape, errors.p.shape, errors.q.shape)
+    shape = np.broadcast_shapes(theta.shape, *(x.shape for x in (errors.p, errors.q, *errors.rest)))
     total, product, mixture = np.zeros(shape), np.ones(shape), np.empty(shape)
     up, down, room = theta, 1 - theta if rest is None else rest, 0.0
     if density.many:
@@ -143,15 +181,19 @@ def log_likelihoods(density: Density, theta: Float, errors: Place, rest: Float |
 
 def _exchanged(grid: Tensor) -> Ends:
     """The ends of a box for the square in the order (q, p) that holds the points that matter."""
-    _, p, q = np.broadcast_arrays(grid.mass, *grid.parameters[1:])
+    _, p, q = np.broadcast_arrays(grid.mass, *grid.parameters[1:3])
     matter = grid.mass > _NO_MASS * grid.mass.max()
-    return (grid.ends[0], *(with_margin(x[matter]) for x in (q, p / (1 - q))))
+    return (grid.ends[0], *(with_margin(x[matter]) for x in (q, p / (1 - q))), *grid.ends[3:])
 
 
 def with_margin(x: Float) -> tuple[float, float]:
-    """Ends that hold some numbers between 0 and 1, moved to 0 and 1 if they are near."""
+    """Ends that hold some numbers between 0 and 1."""
     low, high = float(x.min()), float(x.max())
-    low, high = max(low - 0.1 * (high - low), 0.0), min(high + 0.1 * (high - low), 1.0)
+    return to_ends(max(low - 0.1 * (high - low), 0.0), min(high + 0.1 * (high - low), 1.0))
+
+
+def to_ends(low: float, high: float) -> tuple[float, float]:
+    """An interval whose ends are moved to 0 and 1 if they are near, compared with the rest."""
     return 0.0 if low < 0.05 * high else low, 1.0 if 1 - high < 0.05 * (1 - low) else high
 
 
@@ -165,7 +207,7 @@ def tensor_marginal(density: Density, grid: Tensor, axis: int) -> Marginal:
     along = 1 if q_first else axis
     sizes = tuple(2 * size if i == along else size for i, size in enumerate(grid.sizes))
     fine = Tensor(density, sizes, _exchanged(grid) if q_first else grid.ends, q_first)
-    end, inside = (1.0 if axis == 0 else density.prior.region.end), fine.axes[along]
+    end, inside = (density.prior.region.end if axis in (1, 2) else 1.0), fine.axes[along]
     on_axis = Interval(end * inside.lower, end * inside.upper, inside.a, inside.b)
     masses = fine.line(along)
     return Panels([(on_axis, masses)], float(series_tail(on_axis, masses[None])[0]))

@@ -1,7 +1,8 @@
 """Lines of θ, one for each pair (p, q) of a product of rules: for scores, which may jump.
 
 Given p and q the log odds of a record grow with θ: their distribution function is a sum over lines. That of
-each line is a series, exact between its points; it is tabulated once, so that a record costs next to nothing.
+each line is a series, exact between its points; it is tabulated once, at equally spaced stretched logits, in
+which nothing is singular, so that a record costs next to nothing.
 """
 
 from __future__ import annotations
@@ -10,89 +11,128 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, logit
+from scipy.special import expit, log_expit, logit
 
+from binreps.fits.exact.chart import Stretch
 from binreps.fits.exact.density import Density
-from binreps.fits.exact.gauss import Series, invert
+from binreps.fits.exact.gauss import Law, Series, invert
 from binreps.fits.exact.tensor import Tensor
 from binreps.fits.posterior import Key, weighted_quantiles
-from binreps.model import ALIKE, Float
+from binreps.model import Float
 
 Index = NDArray[np.int64]
 
-_DENSER = (
-    2  # times the points of θ that a sum needs: a polynomial of half the degree has to pass through them
-)
-_TABLE = 6  # times these, equally spaced in the angle: cubic between, 10⁻⁷ of a line's mass off at most
-_NO_LINE = 1e-10  # of all mass
+_DENSER = 2  # times the points of θ that a sum needs, for the polynomial through them
+_LEAST = 24  # points of any other axis: a chance is no polynomial, however few the data
+_STRETCH = Stretch()
+_SPACING, _RESOLVED = 0.1, 0.15  # of a table, and in standard deviations: cubics are 10⁻⁶ off at most
+_NO_LINE = 1e-9  # of all mass
 
 
 class Table(NamedTuple):
-    """Distribution functions, one per row, and their slopes, at equally spaced angles."""
+    """Distribution functions, one per row, and their slopes, at equally spaced places."""
 
     below: Float
     slope: Float
+    spacing: float
 
     def at(self, k: Index, t: Float) -> tuple[Float, Float]:
-        """Each row between its angles k and k + 1, a part t of the way, by a cubic; the slope by a line."""
-        rows, step, rest = np.arange(self.below.shape[0]), np.pi / (self.below.shape[1] - 1), 1 - t
+        """Each row between its places k and k + 1, a part t of the way, by a cubic; the slope by a line."""
+        rows, rest = np.arange(self.below.shape[0]), 1 - t
         left, right = self.slope[rows, k], self.slope[rows, k + 1]
         level = self.below[rows, k] * rest**2 * (1 + 2 * t) + self.below[rows, k + 1] * t**2 * (1 + 2 * rest)
-        return level + step * t * rest * (rest * left - t * right), rest * left + t * right
+        return level + self.spacing * t * rest * (rest * left - t * right), rest * left + t * right
 
 
 class Threads:
     """The posterior as lines of θ, `more` times as many a side as in the product that integrates it."""
 
     def __init__(self, density: Density, like: Tensor, more: float) -> None:
-        theta, *errors = like.sizes
-        grid = Tensor(density, (_DENSER * theta, *(round(more * size) for size in errors)), like.ends)
-        mass = grid.mass.reshape(grid.sizes[0], -1).T
+        sizes = [_DENSER * max(like.sizes[0], _LEAST), *(max(size, _LEAST) for size in like.sizes[1:])]
+        grid = Tensor(density, (sizes[0], *(round(more * size) for size in sizes[1:])), like.ends)
+        mass = grid.mass.reshape(sizes[0], -1).T
         kept = mass.sum(axis=1) > _NO_LINE
         self.mass, self.inside = mass[kept] / mass[kept].sum(), grid.axes[0]
-        self.p, self.q = (np.broadcast_to(x, grid.mass.shape)[0].ravel()[kept] for x in grid.parameters[1:])
+        self.model, shape = density.model, grid.mass.shape
+        self.errors = [np.broadcast_to(x, shape)[0].ravel()[kept] for x in grid.parameters[1:]]
         self.theta = grid.parameters[0].ravel()
+        self.w, self.spacing = self._places(min(density.prior.prevalence))
         self.of_negative, self.of_positive = (self._table(one) for one in (1 - self.theta, self.theta))
 
+    def _places(self, shape: float) -> tuple[Float, float]:
+        """Stretched logits between which all mass is: e^−30 of a Beta tail lies beyond `far`."""
+        far = float(_STRETCH.coordinate(30 / shape + 30))
+        with np.errstate(divide="ignore"):
+            ends = np.clip(_STRETCH.coordinate(logit([self.inside.lower, self.inside.upper])), -far, far)
+        at, mass = _STRETCH.coordinate(logit(self.theta)), self.mass.sum(axis=0)
+        sd = float(np.sqrt(mass @ (at - mass @ at) ** 2))
+        spacing = min(_SPACING, _RESOLVED * sd, float(np.diff(ends)[0]) / 40)
+        steps = int(np.ceil(np.diff(ends)[0] / spacing))
+        first, last = ends.tolist()
+        return np.linspace(first, last, steps + 1), (last - first) / steps
+
     def _table(self, share: Float) -> Table:
-        """The mass below each angle of each line, of those who are negative or positive."""
-        series = Series(self.inside, self.mass * share)
-        angle = np.linspace(0, np.pi, _TABLE * self.theta.size + 1)
-        x = self.inside.lower + self.inside.length * (1 - np.cos(angle)) / 2
-        with np.errstate(invalid="ignore", divide="ignore"):
-            slope = series.densities(x) * (self.inside.length * np.sin(angle) / 2)
-        slope[:, ~np.isfinite(slope).all(axis=0)] = 0.0  # at an end: a pole, times 0
-        return Table(series.cumulatives(x), slope)
+        """The mass below each place of each line, of those who are negative or positive."""
+        series, logits = Series(self.inside, self.mass * share), _STRETCH.logit(self.w)
+        by_w = np.exp(log_expit(logits) + log_expit(-logits) + _STRETCH.log_slope(self.w))
+        x = expit(logits)
+        return Table(series.cumulatives(x), series.densities(x, by_w), self.spacing)
 
     def chance(self, key: Key) -> float:
         """E[P(T = 1 | s)]."""
-        return float(np.sum(self.mass * expit(logit(self.theta) + self._evidence(key)[:, None])))
+        slope = self.of_negative.slope + self.of_positive.slope
+        chances = expit(_STRETCH.logit(self.w) + self._evidence(key)[:, None])
+        return float(np.sum(slope * chances) / np.sum(slope))
 
-    def quantiles(self, key: Key, tails: Float, new: bool, near: Float | None = None) -> Float:
-        """Quantiles of the log odds, reweighted by the record itself if it is new; near those given."""
-        evidence, (up, down) = self._evidence(key), (np.ones(self.p.size),) * 2
-        if new:
-            negative, positive = (log[0] for log in ALIKE.log_classes(ALIKE.record(key), self.p, self.q))
-            top = max(float(positive.max()), float(negative.max()))
-            up, down = np.exp(positive - top), np.exp(negative - top)
-        total = up @ self.of_positive.below[:, -1] + down @ self.of_negative.below[:, -1]
-        if near is None:
-            mass = self.mass * (np.outer(up, self.theta) + np.outer(down, 1 - self.theta))
-            odds = logit(self.theta) + evidence[:, None]
-            near = weighted_quantiles(odds[:, ::4].ravel(), mass[:, ::4].ravel(), tails)
+    def log_top(self, key: Key) -> float:
+        """The largest log likelihood of a record in either class."""
+        return float(np.max(self._log_classes(key)))
+
+    def law(self, key: Key, top: float | None) -> tuple[Law, Float, Float]:
+        """The distribution of the log odds, up to a factor, and points with masses that resemble it.
+
+        Reweighted by the likelihood of the record itself, over e^top, if that is given.
+        """
+        evidence, (up, down) = self._evidence(key), (np.ones(len(self.mass)),) * 2
+        if top is not None:
+            down, up = (np.exp(log - top) for log in self._log_classes(key))
 
         def law(z: Float) -> tuple[Float, Float]:
-            theta = expit(z[:, None] - evidence)
-            u = np.clip((theta - self.inside.lower) / self.inside.length, 1e-300, 1 - 1e-16)
-            angle = 2 * np.arcsin(np.sqrt(u)) / np.pi * (self.of_positive.below.shape[1] - 1)
-            k = np.minimum(angle.astype(np.int64), self.of_positive.below.shape[1] - 2)
-            of_positive, of_negative = (one.at(k, angle - k) for one in (self.of_positive, self.of_negative))
-            by_odds = theta * (1 - theta) / (self.inside.length * np.sqrt(u * (1 - u)))
-            heights = by_odds * (up * of_positive[1] + down * of_negative[1])
-            return (of_positive[0] @ up + of_negative[0] @ down) / total, heights.sum(axis=1) / total
+            w = _STRETCH.coordinate(z[:, None] - evidence)
+            t = np.clip((w - self.w[0]) / self.spacing, 0.0, self.w.size - 1.0)
+            k = np.minimum(t.astype(np.int64), self.w.size - 2)
+            of_positive, of_negative = (one.at(k, t - k) for one in (self.of_positive, self.of_negative))
+            heights = (up * of_positive[1] + down * of_negative[1]) * np.exp(-_STRETCH.log_slope(w))
+            return of_positive[0] @ up + of_negative[0] @ down, heights.sum(axis=1)
 
-        return invert(law, tails, near, tol=1e-9)
+        mass = self.mass * (np.outer(up, self.theta) + np.outer(down, 1 - self.theta))
+        odds = logit(self.theta) + evidence[:, None]
+        return law, odds[:, ::4].ravel(), mass[:, ::4].ravel()
 
     def _evidence(self, key: Key) -> Float:
-        negative, positive = ALIKE.log_classes(ALIKE.record(key), self.p, self.q)
-        return np.asarray(positive[0] - negative[0])
+        negative, positive = self._log_classes(key)
+        return np.asarray(positive - negative)
+
+    def _log_classes(self, key: Key) -> tuple[Float, Float]:
+        negative, positive = self.model.log_classes(self.model.record(key), *self.errors)
+        return negative[0], positive[0]
+
+
+def quantiles(
+    threads: list[Threads], shares: Float, key: Key, tails: Float, new: bool, near: Float | None
+) -> Float:
+    """Quantiles of the log odds of a record, reweighted by itself if it is new; near those given."""
+    top = max(one.log_top(key) for one in threads) if new else None
+    laws, odds, mass = zip(*(one.law(key, top) for one in threads), strict=True)
+    if near is None:
+        masses = [share * one for share, one in zip(shares, mass, strict=True)]
+        near = weighted_quantiles(np.concatenate(odds), np.concatenate(masses), tails)
+
+    def law(z: Float) -> tuple[Float, Float]:
+        each = [np.stack(one(z)) * share for one, share in zip(laws, shares, strict=True)]
+        below, height = np.sum(each, axis=0)
+        return below / total, height / total
+
+    total = 1.0
+    total = float(law(np.array([np.inf]))[0][0])
+    return invert(law, tails, near, tol=1e-9)
