@@ -71,7 +71,7 @@ def main() -> None:
             if chosen.errors:
                 honest += held(table, prior, 0.05, 0.005)
             if (k + 1) % 20 == 0:
-                say(f"{region}: {k + 1} studies")
+                say(f"{region}: {k + 1} studies, {np.mean(inside):.3f} of {len(inside)} covered")
         share, error = float(np.mean(inside)), float(np.sqrt(0.09 / len(inside)))
         rows.append(
             {
