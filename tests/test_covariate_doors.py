@@ -55,6 +55,7 @@ def test_the_folder_has_everything(analysis: br.Analysis, tmp_path: Path) -> Non
     report, scores, decisions, summary = analysis.write(tmp_path / "out")
     page = report.read_text(encoding="utf-8")
     for words in (
+        "slopes have normal priors. The posterior was integrated over quasi-random points",
         "Odds ratios of being positive",
         "Prevalence by age",
         "High risk",

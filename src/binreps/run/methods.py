@@ -119,7 +119,6 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 "covariates",
                 "Covariates",
                 "The prevalence depends on covariates by a logistic regression whose slopes have normal "
-                "priors. The "
                 "priors. The posterior was integrated over quasi-random points under the priors {prior}.",
                 fit_covariates,
                 takes_prior=True,
