@@ -27,6 +27,7 @@ FAMILIES = {
     "point": ("crowd-kit", "stepmix"),
     "data": ("duckdb", "polars", "pandas", "pyarrow", "pyspark", "narwhals", "crowd-kit"),
     "accuracy": ("crowd-kit",),
+    "sources": ("crowd-kit", "duckdb"),
     "startup": ("pymc", "pystan", "crowd-kit", "stepmix", "pandas"),
     "growth": (),
     "bars": (),

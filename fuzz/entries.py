@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from fuzz import command, deciding, fitting, nouns, reading, saved
+from fuzz import command, deciding, fitting, hospital, nouns, reading, saved
 from fuzz.verdict import Entry
 
 SHARES: dict[str, tuple[Entry, float]] = {
@@ -16,6 +16,7 @@ SHARES: dict[str, tuple[Entry, float]] = {
     "count_table": (reading.frame, 60),
     "count_table, files": (reading.file, 40),
     "analyse, files": (reading.analysed_file, 2),
+    "messy files": (hospital.messy, 2),
     "load_fit": (saved.model, 45),
     "elicit": (deciding.beliefs, 20),
     "decision_table": (deciding.table, 5),

@@ -22,7 +22,10 @@ from binreps.tables.opened import count_table
 from fuzz import values
 from fuzz.verdict import WrongError, is_probability
 
-PARTS = ("individual", "result", "replicates", "n", "s", "weight", "known", "source", "positive", "negative")
+PARTS = (
+    *("individual", "result", "replicates", "n", "s", "weight", "known", "source", "covariates", "time"),
+    *("batch", "positive", "negative", "missing"),
+)
 
 
 def frame(rng: Random, _: Path) -> None:
@@ -141,7 +144,7 @@ def _roles(rng: Random, names: Any) -> Any:
     roles: dict[str, Any] = {}
     for part in parts:
         name = rng.choice(names)
-        if part in ("positive", "negative"):
+        if part in ("positive", "negative", "missing"):
             name = rng.choice((*values.WORDS, 1, 0, 2.5, None))
         several = part == "replicates" or (part == "individual" and rng.random() < 0.1)
         roles[part] = [rng.choice(names) for _ in range(rng.randrange(3))] if several else name

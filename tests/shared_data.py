@@ -43,6 +43,11 @@ def periodontal_data() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return n, s, truth
 
 
+def golden_models() -> dict[str, Any]:
+    """Reference posteriors of the models beyond the paper."""
+    return json.loads(shared_file("golden-models.json").read_text(encoding="utf-8"))
+
+
 def golden_values() -> dict[str, Any]:
     """Reference posteriors, by name of the case."""
     return json.loads(shared_file("golden.json").read_text(encoding="utf-8"))

@@ -91,7 +91,13 @@ def test_new_individuals_are_scored_by_an_earlier_fit(
 ) -> None:
     new, out = tmp_path / "new.csv", tmp_path / "scored.parquet"
     new.write_text("id,n,s\nx,6,2\ny,3,3\n", encoding="utf-8")
-    code, text, _ = run(capsys, "score", new, "--model", results / "summary.json", "--out", out)
+    words = ("score", new, "--model", results / "summary.json", "--out", out)
+    code, _, err = run(capsys, *words)
+    assert code == 2
+    assert (
+        "new.csv does not match the recipe: it has no column 'individual', 'result'; name the columns" in err
+    )
+    code, text, _ = run(capsys, *words, "--n", "n", "--s", "s")
     assert code == 0
     assert "read as one row per individual" in text
     rows = pyarrow.parquet.read_table(out).to_pylist()
@@ -165,11 +171,11 @@ def test_debug_shows_where_an_error_comes_from() -> None:
 
 def test_unclear_columns_are_asked_for(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     path = tmp_path / "data.csv"
-    path.write_text("a,b,c\nx,y,1\nx,z,0\n", encoding="utf-8")
+    path.write_text("box,where,test\nx,7,1\nx,8,0\n", encoding="utf-8")
     code, _, err = run(capsys, "analyse", path)
     assert code == 2
-    assert "say which column is the individual; the candidates are 'a', 'b'" in err
-    assert run(capsys, "analyse", path, "--individual", "a")[0] == 0
+    assert "say which column is the individual (--individual); the candidates are 'box', 'where'" in err
+    assert run(capsys, "analyse", path, "--individual", "box")[0] == 0
 
 
 def test_an_input_is_never_overwritten(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

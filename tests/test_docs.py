@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted(set(ROOT.glob("docs/**/*.md")) - {ROOT / "docs" / "spark.md"})]
 """All but the page on Spark: test_spark.py runs that, with a session."""
 
-SLOW = {"other-tools.md", "study-size.md"}
+SLOW = {"other-tools.md", "readers.md", "study-size.md"}
 """They sample, or simulate many studies."""
 
 PYTHON = r"(?P<skip><!-- no-test -->\n)?^```python\n(?P<code>.*?)^```$"

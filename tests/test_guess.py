@@ -9,7 +9,7 @@ import duckdb
 import pytest
 
 from binreps import DataError, Loss, count_table, fit_average, score_file
-from binreps.tables.guess import Guess, guess_columns
+from binreps.tables.guess import Guess, QuestionError, guess_columns
 from binreps.tables.opened import open_table
 from shared_data import shared_file
 
@@ -69,13 +69,20 @@ def test_a_rater_is_a_source() -> None:
     [
         ({"a": ["x"], "b": ["z"]}, "no column holds results.*; the columns are 'a', 'b'"),
         ({}, r"no column holds results \(0/1, yes/no, pos/neg, \+/−\) or counts n and s$"),
-        ({"a": ["x", "x"], "b": ["y", "z"], "c": [1, 0]}, "which column is the individual.* 'a', 'b'"),
-        ({"c": [1, 0]}, "say which column is the individual; none is left besides the results"),
-        ({"id": [1, 1], "c": [1, 0], "d": [1, 0]}, "which column holds result; the candidates are 'c', 'd'"),
-        ({"id": [1, 1, 2], "test": ["pos", "neg", "maybe"]}, "column 'test' also holds 'maybe'$"),
+        ({"box": ["x", "x"], "where": [7, 8], "test": [1, 0]}, "is the individual.* 'box', 'where'"),
+        ({"test": [1, 0]}, r"say which column is the individual \(--individual\); none is left"),
+        ({"seen": [1, 0]}, "'seen' holds 0/1, but neither its name nor its rows say that it is a result"),
+        (
+            {"id": [1, 1], "bag": [1, 0], "box": [1, 0]},
+            r"which column holds result \(--result\); the candidates are 'bag' \(0/1\), 'box' \(0/1\)$",
+        ),
+        (
+            {"id": [1, 1, 2], "test": ["pos", "neg", "maybe"]},
+            r"column 'test' also holds 'maybe' \(1\); say which are no results \(--missing\), or give all",
+        ),
         (
             {"id": [1, 2], "result": ["oui", "non"]},
-            "'result' holds 'non', 'oui': say which of them is positive$",
+            r"'result' holds 'non', 'oui': say which of them is positive \(--positive, --negative\)$",
         ),
         ({"id": [], "test": []}, "column 'test' is empty$"),
     ],
@@ -89,16 +96,24 @@ def test_replicates_that_are_numbered_alike_stand_out() -> None:
     sample = {"id": [1, 2], "test1": [0, 1], "Test 2": [1, 1], "smoker": ["yes", "no"], "male": [0, 1]}
     guess = guess_columns(sample)
     assert guess.columns["replicates"] == ["test1", "Test 2"]
-    (note,) = guess.notes
-    assert "'smoker', 'male'" in note.sentence
+    assert guess.notes == ()
+    assert guess.unused == "'smoker', 'male' (a covariate by its name)"
     named = guess_columns(sample, {"replicates": ["test1", "smoker"]})
     assert named.columns["replicates"] == ["test1", "smoker"]
     assert named.notes == ()
 
 
-def test_two_families_of_numbered_columns_are_all_replicates() -> None:
+def test_two_families_of_numbered_columns_are_a_question() -> None:
     sample = {"a1": [0, 1], "a2": [1, 1], "b1": [0, 0], "b2": [0, 1]}
-    assert guess_columns(sample).columns["replicates"] == ["a1", "a2", "b1", "b2"]
+    with pytest.raises(QuestionError, match="columns are numbered in two ways: 'a1', 'b1', 'a2', 'b2'"):
+        guess_columns(sample)
+    sample = {"reader1": [0, 1], "reader2": [1, 1], "mark1": [0, 0], "mark2": [0, 1]}
+    with pytest.raises(
+        QuestionError, match=r"two families .* 'reader1', 'reader2' \(0/1\) and 'mark1', 'mark2'"
+    ):
+        guess_columns(sample)
+    given = {"covariates": ["mark1", "mark2"]}
+    assert guess_columns(sample, given).columns == {**given, "replicates": ["reader1", "reader2"]}
 
 
 @pytest.mark.parametrize("bad", ["1,200", "1 200", "50x", "50.5", "-5"])
@@ -133,7 +148,7 @@ def test_what_the_user_names_stays() -> None:
     sample = {"who": [1, 1], "where": ["x", "y"], "seen": ["detected", "not"]}
     guess = guess_columns(sample, {"individual": "who", "positive": "detected"})
     assert guess.columns == {"individual": "who", "positive": "detected", "result": "seen"}
-    with pytest.raises(DataError, match="say which column holds s; none of the others holds counts"):
+    with pytest.raises(DataError, match=r"say which column holds s .--s.; none of the others holds counts"):
         guess_columns({"n": [1, 2]}, {"n": "n"})
 
 
@@ -151,6 +166,7 @@ def test_real_files_are_recognised(name: str, kind: str) -> None:
     assert guess_file(shared_file(f"data/{name}")).kind == kind
 
 
+@pytest.mark.filterwarnings("ignore:1 row above the header of")
 def test_a_file_as_spreadsheet_programs_export_it(tmp_path: Path) -> None:
     """Semicolons, a byte-order mark, Windows line ends, decimal commas, a title, a column without name."""
     path = tmp_path / "export.csv"

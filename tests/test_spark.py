@@ -14,12 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+import binreps as br
 from binreps.counts import CountTable
 from binreps.decide.loss import Loss
 from binreps.errors import BinrepsWarning, DataError
 from binreps.fits.point.simple import fit_average
 from binreps.tables.join import attach
-from binreps.tables.opened import count_table
+from binreps.tables.opened import OpenTable, count_table, read
+from binreps.tables.sources import source_readings
 from engines import by_key, rows_of
 from system_tools import require
 
@@ -157,3 +159,23 @@ def test_the_job_of_the_documentation_runs(to_spark: Callable[[pa.Table], Any], 
     columns: Any = {"individual": "patient", "result": "test"}
     fit = job["br"].fit_bayes(count_table(table, **columns))
     assert by_key(answers) == by_key(rows_of(attach(table, fit, loss=LOSS, **columns)))
+
+
+def test_sources_are_read_and_scored_on_the_cluster(to_spark: Callable[[pa.Table], Any]) -> None:
+    rng = np.random.default_rng(4)
+    rows = [(f"i{i}", f"w{j}", int(rng.random() < 0.3 + 0.4 * (i % 2))) for i in range(30) for j in range(4)]
+    item, worker, vote = zip(*rows, strict=True)
+    table = pa.table({"item": list(item), "worker": list(worker), "vote": list(vote)})
+    columns: Any = {"individual": "item", "result": "vote", "source": "worker"}
+    fit, frame = br.fit(to_spark(table), rng=1, tol=0.5, **columns), to_spark(table)
+    assert fit.readings == br.fit(table, rng=1, tol=0.5, **columns).readings
+    answers = attach(frame, fit, loss=LOSS, new=True, **columns)
+    assert type(answers) is type(frame)
+    found = {row["item"]: row for row in rows_of(answers)}
+    for row in rows_of(attach(table, fit, loss=LOSS, new=True, **columns)):
+        own = found[row["item"]]
+        assert (own["n"], own["s"], own["decision"]) == (row["n"], row["s"], row["decision"])
+        for name in ("score", "lower", "upper"):
+            assert own[name] == pytest.approx(row[name], abs=1e-6)
+    some, _ = source_readings(read(OpenTable(frame), columns), 60)
+    assert 0 < some.readings < 120

@@ -174,6 +174,7 @@ def test_other_labels_need_the_positive_one(engine: str) -> None:
         count_table(native, individual="who", result="test")
 
 
+@pytest.mark.filterwarnings("ignore:read as no result")
 @every_engine
 def test_several_labels_and_words_for_no_result(engine: str) -> None:
     words = ["weak +", "POS", "neg", "trace", "n.d.", "Indeterminate", "haemolysed"]
@@ -189,6 +190,18 @@ def test_several_labels_and_words_for_no_result(engine: str) -> None:
 
 
 @every_engine
+def test_words_for_no_result_are_counted_and_said(engine: str) -> None:
+    words = ["pos", "ND", "neg", "nd ", "invalid", "", None, "pos"]
+    native = ENGINES[engine](pa.table({"who": [1, 1, 2, 2, 3, 3, 4, 4], "test": words}))
+    with pytest.warns(BinrepsWarning, match=r"read as no result: 'nd' \(2\), 'invalid' \(1\)$"):
+        count_table(native, individual="who", result="test")
+    wide = ENGINES[engine](pa.table({"a": words, "b": words[::-1]}))
+    with pytest.warns(BinrepsWarning, match=r"read as no result: 'nd' \(4\), 'invalid' \(2\)$"):
+        count_table(wide, replicates=["a", "b"])
+
+
+@pytest.mark.filterwarnings("ignore:read as no result")
+@every_engine
 def test_a_number_may_stand_for_no_result(engine: str) -> None:
     for kind in (pa.int64(), pa.float64()):
         table = pa.table({"who": [1, 1, 2, 2], "test": pa.array([1, 9, 0, 1], kind)})
@@ -201,6 +214,7 @@ def test_a_number_may_stand_for_no_result(engine: str) -> None:
     assert count_table(text, individual="who", result="test", **labels) == CountTable([1, 2], [1, 1])
 
 
+@pytest.mark.filterwarnings("ignore:read as no result")
 def test_a_label_of_the_users_is_a_label_and_not_missing() -> None:
     table = pa.table({"who": [1, 1, 2], "test": ["ND", "detected", "nd"]})
     labels = {"positive": "detected", "negative": "nd"}
@@ -218,7 +232,7 @@ def test_parts_that_no_model_uses_yet_are_said() -> None:
         counts = count_table(table, individual="who", result="test", **parts)
     assert counts == count_table(table, individual="who", result="test")
     said = [str(warning.message) for warning in caught]
-    assert said[0].endswith("so column 'reader' is not used")
+    assert said[0].endswith("give source='reader' to a fit, or --source, for rates of each source")
     assert said[1] == (
         "counts leave covariates out, so columns 'age', 'sex' only stay; fit and analyse use them"
     )

@@ -16,6 +16,7 @@ from typing import Any
 
 import anyio
 import numpy as np
+import openpyxl
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, Phase, settings
@@ -28,7 +29,7 @@ from binreps.run.methods import CHOICES
 from binreps.show.summary import summary
 from binreps.show.wording import explain
 from binreps.study.datasets import SCREENING_FILE
-from binreps.tables.roles import KINDS, PARTS
+from binreps.tables.roles import PARTS
 from binreps.web import limits, work
 from binreps.web.app import create_app, page_files
 from binreps.web.requests import Named
@@ -320,7 +321,7 @@ def test_the_page_offers_what_the_library_has(client: TestClient) -> None:
     module = client.get("/page/offered.js").text
     offered = json.loads(module.removeprefix("export const offered = ").removesuffix(";\n"))
     assert [part["id"] for part in offered["parts"]] == list(PARTS) == list(Named.model_fields)
-    assert {kind["id"] for kind in offered["kinds"]} == set(KINDS)
+    assert offered["vocabularies"]["yes/no"] == [["yes", "y"], ["no", "n"]]
     assert {method["id"] for method in offered["methods"]} == set(CHOICES)
 
 
@@ -355,6 +356,39 @@ def _frame(columns: Any) -> Any:
     import pyarrow
 
     return pyarrow.table(columns)
+
+
+def test_another_sheet_is_described_and_counted_without_a_new_upload(client: TestClient) -> None:
+    book, content = openpyxl.Workbook(), io.BytesIO()
+    book.active.title = "Cover"
+    book.active.append(["Study", "2025"])
+    data = book.create_sheet("Data")
+    for row in (["id", "test 1", "test 2"], ["a", 1, 1], ["b", 0, "ND"], ["c", 0, "weak"], ["d", 0, 1]):
+        data.append(row)
+    book.save(content)
+    first = upload(client, "/api/columns", content.getvalue(), "b.xlsx").json()
+    assert (first["sheet"], first["sheets"], first["guess"]) == ("Cover", ["Cover", "Data"], None)
+    form = {"upload": first["id"], "sheet": "Data"}
+    second = client.post("/api/columns", data=form).json()
+    assert second["id"] == first["id"]
+    assert second["proposed"] == {"individual": "id", "replicates": ["test 1", "test 2"]}
+    odd = {column["name"]: (column["odd"], column["no_result"]) for column in second["columns"]}
+    assert odd["test 2"] == ({"weak": 1}, {"nd": 1})
+    how = {"sheet": "Data", "columns": {**second["proposed"], "missing": "weak"}}
+    counted = client.post("/api/counts", data={"upload": first["id"], "request": json.dumps(how)}).json()
+    assert counted["cells"] == {"n": [1, 2, 2], "s": [0, 1, 2], "weight": [2, 1, 1]}
+    assert counted["read_as"][0].startswith("read as one row per individual, one column per replicate")
+    assert {note["id"] for note in counted["notes"]} == {"words-for-no-result"}
+    assert "file: send one" in sentence(client.post("/api/columns"))
+    book.create_sheet("Empty")
+    content = io.BytesIO()
+    book.save(content)
+    kept = upload(client, "/api/columns", content.getvalue(), "b.xlsx").json()["id"]
+    empty = client.post("/api/columns", data={"upload": kept, "sheet": "Empty"}).json()
+    assert (empty["columns"], empty["sheets"]) == ([], ["Cover", "Data", "Empty"])
+    assert empty["problem"].startswith(
+        "sheet 'Empty' of b.xlsx is empty; the other sheets are 'Cover', 'Data'"
+    )
 
 
 def test_ambiguous_columns_are_described_and_not_guessed(client: TestClient) -> None:

@@ -111,6 +111,7 @@ def test_what_the_data_cannot_tell_is_said_beside_the_numbers(page: Any) -> None
     expect(page.locator("#warned p")).to_have_count(0)
     counts = {"name": "twice.csv", "mimeType": "text/csv", "buffer": b"n,s,count\n2,0,50\n2,1,9\n2,2,20\n"}
     page.set_input_files("#file", counts)
+    page.click("#confirm")
     expect(page.locator("#warned")).to_contain_text("cannot")
     page.click("#warned a")
     assert page.evaluate("location.hash") == "#checks-title"
@@ -190,10 +191,10 @@ def test_a_file_is_sent_once_unless_the_server_has_it_no_more(page: Any, monkeyp
     monkeypatch.setattr(Uploads, "add", noting(Uploads.add))
     monkeypatch.setattr(uploads, "saved", noting(uploads.saved))
     text = "patient,test\n" + "".join(f"p{i % 7},{int(i % 7 < 3)}\n" for i in range(40))
-    page.set_input_files("#file", {"name": "a.csv", "mimeType": "text/csv", "buffer": text.encode()})
+    send(page, "a.csv", text)
     expect(page.locator("#people tbody tr")).to_have_count(7)
-    page.click("#columns summary")
-    page.select_option("#kind", "long")
+    page.click("#change")
+    page.click("#confirm")
     for button in ("#get-scores", "#get-summary", "#get-report"):
         with page.expect_download(timeout=60_000):
             page.click(button)
@@ -245,7 +246,7 @@ def test_an_expectation_changes_the_fit(page: Any) -> None:
 
 def test_one_switch_takes_a_test_that_misses_more_than_it_finds(page: Any) -> None:
     content = b"n,s,count\n5,0,283\n5,1,96\n5,2,79\n5,3,33\n5,4,9\n"
-    page.set_input_files("#file", {"name": "smears.csv", "mimeType": "text/csv", "buffer": content})
+    send(page, "smears.csv", content.decode())
     page.select_option("#method", "map")
     counts = br.CountTable([5] * 5, range(5), [283, 96, 79, 33, 9])
     first = page.locator("#cards strong").first
@@ -267,7 +268,7 @@ def test_one_switch_takes_a_test_that_misses_more_than_it_finds(page: Any) -> No
 def test_a_file_with_a_hostile_id_is_shown_as_text(page: Any) -> None:
     hostile = "<script>document.title='owned'</script><img src=x onerror=document.title='owned'>"
     text = f"patient,test\n{hostile},1\n{hostile},1\nbob,0\nbob,0\nbob,1\n"
-    page.set_input_files("#file", {"name": "<b>x.csv", "mimeType": "text/csv", "buffer": text.encode()})
+    send(page, "<b>x.csv", text)
     expect(page.locator("#people tbody td").first).to_have_text(hostile)
     assert "owned" not in page.title()
     assert page.locator("main script, main img, #source b").count() == 0
@@ -280,29 +281,104 @@ def test_bad_files_get_a_sentence_and_a_good_one_then_works(page: Any) -> None:
         expect(page.locator("#problem")).to_contain_text(words)
         expect(page.locator("#work")).to_be_hidden()
     good = b"n,s,count\n3,0,50\n3,1,9\n3,2,8\n3,3,30\n"
-    page.set_input_files("#file", {"name": "good.csv", "mimeType": "text/csv", "buffer": good})
+    send(page, "good.csv", good.decode())
     expect(page.locator("#answers .tag")).to_have_count(3)
     expect(page.locator("#problem")).to_be_hidden()
     assert sum(answers(page).values()) == 97
 
 
-def test_columns_can_be_corrected(page: Any) -> None:
+def send(page: Any, name: str, text: str) -> None:
+    """A file whose reading is confirmed as it is proposed."""
+    page.set_input_files("#file", {"name": name, "mimeType": "text/csv", "buffer": text.encode()})
+    page.click("#confirm")
+
+
+def chip(page: Any, column: str) -> Any:
+    """The menu of a column's part."""
+    return page.locator(f".chip[data-column='{column}'] select")
+
+
+def test_nothing_is_computed_before_the_columns_are_confirmed_and_they_can_be_corrected(page: Any) -> None:
     rows = "".join(f"p{i % 9},{i % 2},{(i // 2) % 2}\n" for i in range(36))
-    content = ("a,first,second\n" + rows).encode()
+    content = ("who,first,second\n" + rows).encode()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url.rpartition("/")[2]))
     page.set_input_files("#file", {"name": "odd.csv", "mimeType": "text/csv", "buffer": content})
-    expect(page.locator("#kind")).to_have_value("wide")
-    page.click("#columns summary")
-    page.select_option("#kind", "long")
-    page.select_option("#part-individual", "a")
-    page.select_option("#part-result", "second")
-    expect(page.locator("#source")).to_contain_text("9 individuals, one row per replicate")
+    expect(chip(page, "first")).to_have_value("result")
+    expect(chip(page, "who")).to_have_value("")
+    assert asked == ["columns"]
+    expect(page.locator("#work")).to_be_hidden()
+    chip(page, "first").select_option("")
+    chip(page, "who").select_option("individual")
+    page.click("#confirm")
+    expect(page.locator("#source")).to_contain_text("9 individuals, read as one row per replicate")
+    expect(page.locator("#source")).to_contain_text("not used: 'first' (0/1, but not of the family)")
     expect(page.locator("#people tbody tr")).to_have_count(9)
+    page.click("#change")
+    chip(page, "first").select_option("result")
+    chip(page, "who").select_option("")
+    page.click("#confirm")
+    expect(page.locator("#people tbody tr")).to_have_count(36)
+    assert asked.count("columns") == 1
+
+
+READERS = "patient,Reader 1,Reader 2,Reader 3,Reader 4\n"
+
+
+def test_a_word_for_no_result_keeps_its_reader(page: Any) -> None:
+    rows = [f"p{i},pos,pos,neg,{'ND' if i == 3 else 'pos'}\n" for i in range(6)]
+    send(page, "nd.csv", READERS + "".join(rows))
+    expect(page.locator("#source")).to_contain_text("'Reader 1', 'Reader 2', 'Reader 3', 'Reader 4'")
+    expect(page.locator("#notes")).to_contain_text("read as no result: 'nd' (1)")
+    expect(page.locator("#people tbody tr")).to_have_count(6)
+
+
+def test_an_odd_word_is_given_a_meaning_before_anything_is_computed(page: Any) -> None:
+    rows = [f"p{i},pos,pos,neg,{'weak' if i == 3 else 'neg'}\n" for i in range(6)]
+    content = (READERS + "".join(rows)).encode()
+    page.set_input_files("#file", {"name": "weak.csv", "mimeType": "text/csv", "buffer": content})
+    expect(page.locator("#question")).to_contain_text("column 'Reader 4' also holds 'weak' (1)")
+    assert "--" not in page.locator("#question").inner_text()
+    page.click("#confirm")
+    expect(page.locator("#problem")).to_have_text("Say what “weak” means.")
+    expect(page.locator("#work")).to_be_hidden()
+    page.select_option("[data-word=weak]", "positive")
+    page.click("#confirm")
+    lines = page.locator("#people tbody tr", has_text="p3").first
+    expect(lines).to_contain_text("3")
+    counts = br.CountTable([4] * 2, [2, 3], [5, 1])
+    expect(page.locator("#cards strong").first).to_have_text(
+        f"{100 * br.fit_bayes(counts).rates.prevalence:.1f}%"
+    )
+    page.click("#change")
+    page.select_option("[data-word=weak]", "missing")
+    page.click("#confirm")
+    fewer = br.CountTable([4, 3], [2, 2], [5, 1])
+    expect(page.locator("#cards strong").first).to_have_text(
+        f"{100 * br.fit_bayes(fewer).rates.prevalence:.1f}%"
+    )
+
+
+def test_smokers_and_diabetics_are_no_readers(page: Any) -> None:
+    rows = [f"p{i},{'yes' if i % 2 else 'no'},{'no' if i % 3 else 'yes'},pos,neg,pos,neg\n" for i in range(8)]
+    header = READERS.replace("patient,", "patient,Smoker,Diabetes,")
+    page.set_input_files(
+        "#file", {"name": "s.csv", "mimeType": "text/csv", "buffer": (header + "".join(rows)).encode()}
+    )
+    for name in ("Smoker", "Diabetes"):
+        expect(chip(page, name)).to_have_value("")
+    page.click("#confirm")
+    expect(page.locator("#source")).to_contain_text(
+        "not used: 'Smoker', 'Diabetes' (a covariate by its name)"
+    )
+    expect(page.locator("#explain-n")).to_have_value("4")
 
 
 def test_pasted_rows_and_typed_counts(page: Any) -> None:
     page.click("#paste summary")
     page.fill("#pasted", "patient\ttest\nann\tpos\nann\tpos\nbob\tneg\nbob\tneg\nbob\tneg\n")
     page.click("#use-pasted")
+    page.click("#confirm")
     expect(page.locator("#people tbody tr")).to_have_count(2)
     page.click("#type summary")
     page.click("#use-grid")
@@ -386,6 +462,7 @@ def test_accessibility(browser: Any, address: str, scheme: str, width: int) -> N
     page.goto(address)
     load_example(page)
     page.check("#prevalence-on")
+    page.click("#change")
     page.click("#columns summary")
     page.click("#next summary")
     expect(page.locator("#next-table td").first).to_be_visible()

@@ -23,7 +23,9 @@ _HOMES = {
     "OptionError": "binreps.errors",
     "Prior": "binreps.model",
     "Rates": "binreps.model",
+    "Readings": "binreps.readings",
     "Settings": "binreps.run.analysis",
+    "SourcePrior": "binreps.fits.sampled.prior",
     "Table": "binreps.table",
     "analyse": "binreps.run.front",
     "attach": "binreps.tables.join",
@@ -51,6 +53,7 @@ _HOMES = {
     "fit_median": "binreps.fits.point.simple",
     "fit_overdispersed": "binreps.fits.overdispersed",
     "fit_populations": "binreps.fits.populations",
+    "fit_sources": "binreps.fits.sources",
     "interop": "binreps.run",
     "load_fit": "binreps.run.save",
     "load_screening": "binreps.study.datasets",
@@ -89,7 +92,10 @@ if TYPE_CHECKING:
     from binreps.fits.point.mode import fit_map
     from binreps.fits.point.simple import correct_prevalence, fit_average, fit_known, fit_median
     from binreps.fits.populations import fit_populations
+    from binreps.fits.sampled.prior import SourcePrior
+    from binreps.fits.sources import fit_sources
     from binreps.model import Prior, Rates
+    from binreps.readings import Readings
     from binreps.run import interop
     from binreps.run.analysis import Analysis, Settings
     from binreps.run.by import fit_by

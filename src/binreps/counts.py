@@ -60,9 +60,9 @@ class CountTable:
     def __init__(
         self, n: ArrayLike, s: ArrayLike, weight: ArrayLike | None = None, known: ArrayLike | None = None
     ) -> None:
-        n_values, s_values, weights, statuses = entries(n, s, weight, known)
+        n_values, s_values, weights, status = entries(n, s, weight, known)
         for name, column in zip(
-            ("n", "s", "known", "weight"), _merge(n_values, s_values, statuses, weights), strict=True
+            ("n", "s", "known", "weight"), _merge(n_values, s_values, status, weights), strict=True
         ):
             column.setflags(write=False)
             object.__setattr__(self, name, column)
@@ -165,11 +165,11 @@ def entries(
         i = too_many[0]
         raise DataError(f"s must be ≤ n, got s = {s_values[i]} with n = {n_values[i]} at position {i}")
     weights = np.ones(size, np.int64) if weight is None else _whole_numbers("weight", weight, size)
-    statuses = np.full(size, UNKNOWN, np.int8) if known is None else _statuses(known, size)
+    status = np.full(size, UNKNOWN, np.int8) if known is None else statuses("known", known, size)
     total = weights.sum(dtype=float)
     if total > _LARGEST or weights.sum() > _LARGEST:  # the first cannot overflow, the second is exact
         raise DataError(f"weight must sum to at most 2^53 individuals, got {total:.4g}")
-    return n_values, s_values, weights, statuses
+    return n_values, s_values, weights, status
 
 
 def whole_numbers(name: str, values: ArrayLike) -> NDArray[np.int64]:
@@ -232,21 +232,23 @@ def _one_dimensional(name: str, values: ArrayLike, size: int | None) -> NDArray[
     return array
 
 
-def _statuses(values: ArrayLike, size: int) -> NDArray[np.int8]:
-    """Known statuses as 0, 1 or UNKNOWN."""
-    array = _one_dimensional("known", values, size)
+def statuses(name: str, values: ArrayLike, size: int) -> NDArray[np.int8]:
+    """Known statuses, or results, as 0, 1 or UNKNOWN."""
+    array = _one_dimensional(name, values, size)
     if array.dtype == np.int8 and np.isin(array, (UNKNOWN, 0, 1)).all():
         return array
-    return np.array([_status(value, i) for i, value in enumerate(array.tolist())], np.int8)
+    if array.dtype.kind in "biuf" and np.all((array == 0) | (array == 1)):
+        return array.astype(np.int8)
+    return np.array([_status(name, value, i) for i, value in enumerate(array.tolist())], np.int8)
 
 
-def _status(value: object, position: int) -> int:
+def _status(name: str, value: object, position: int) -> int:
     """One status: 0, 1, True, False, or a null."""
     if is_null(value):
         return UNKNOWN
     if isinstance(value, bool | int | float | np.number | np.bool_) and value in (0, 1):
         return int(value)
-    raise DataError(f"known must be 0, 1 or missing, got {value!r} at position {position}")
+    raise DataError(f"{name} must be 0, 1 or missing, got {value!r} at position {position}")
 
 
 def is_null(value: object) -> bool:

@@ -112,7 +112,7 @@ class Prior:
 
     def __post_init__(self) -> None:
         for name in NAMES:
-            object.__setattr__(self, name, _shapes(name, getattr(self, name)))
+            object.__setattr__(self, name, checked_shapes(name, getattr(self, name)))
         if not isinstance(self.better_than_chance, bool):
             got = self.better_than_chance
             raise OptionError(f"better_than_chance must be True or False, got {got!r}")
@@ -133,7 +133,7 @@ class Prior:
         return iter((self.prevalence, self.false_positive, self.false_negative))
 
 
-def _shapes(name: str, pair: object) -> tuple[float, float]:
+def checked_shapes(name: str, pair: object) -> tuple[float, float]:
     """Two positive finite numbers."""
     try:
         a, b = (float(shape) for shape in pair)  # type: ignore[attr-defined]

@@ -11,8 +11,9 @@ from rich.console import Console
 
 from binreps.cli import options as opt
 from binreps.cli.progress import bar
+from binreps.cli.read import guess_lines
 from binreps.cli.render import grid
-from binreps.cli.score import saved_loss
+from binreps.cli.score import model_recipe, opened_like, saved_loss
 from binreps.decide import elicit
 from binreps.decide.loss import Loss
 from binreps.decide.plan import plan
@@ -24,9 +25,9 @@ from binreps.show import plot
 from binreps.show.summary import table_rows
 from binreps.show.wording import command_options
 from binreps.table import Table
+from binreps.tables.guess import Guess
 from binreps.tables.join import Adding, write_joined
-from binreps.tables.opened import open_table, read
-from binreps.tables.roles import column_names
+from binreps.tables.opened import OpenTable, read
 from binreps.tables.write import check_target, write_table
 
 _SIZES = "25,50,100,200,400,800"
@@ -69,7 +70,9 @@ def next_command(
         columns = opt.make_columns(locals())
         if out is None:
             raise OptionError("--out must name the file for the individuals")
-        _write_individuals(data, out, fit, loss, columns, new, {"budget": budget, **costs})
+        recipe = None if columns else model_recipe(model)
+        with opened_like(recipe, data, columns, []) as (opened, guess):
+            _write_individuals(opened, guess, out, (fit, loss, new), {"budget": budget, **costs})
         print(f"Written to {out}")
         return
     rule = stopping_table(fit, loss, max_replicates=max_replicates, **costs)
@@ -99,16 +102,16 @@ def _print_advice(rule: StoppingTable, again: NextReplicates) -> None:
 
 
 def _write_individuals(
-    data: list[str], out: Path, fit: Any, loss: Loss, columns: Any, new: bool, how: dict[str, Any]
+    opened: OpenTable, guess: Guess, out: Path, by: tuple[Any, Loss, bool], how: dict[str, Any]
 ) -> None:
     """Everyone in the files with score, decision and rank, those to measure first on top."""
-    with open_table(data, column_names(columns)) as opened:
-        check_target(out, opened.paths)
-        guess = opened.guess(columns)
-        print(f"read as {guess}")
-        reading = read(opened, guess.columns, numbered=True)
-        again = next_replicates(reading.everyone, fit, loss, new=new, **how)
-        notes = write_joined(reading, Adding([fit, again], loss, new=new), out, order="rank")
+    check_target(out, opened.paths)
+    for line in guess_lines(guess):
+        print(line)
+    reading = read(opened, guess.columns, numbered=True)
+    fit, loss, new = by
+    again = next_replicates(reading.everyone, fit, loss, new=new, **how)
+    notes = write_joined(reading, Adding([fit, again], loss, new=new), out, order="rank")
     for note in (*guess.notes, *reading.notes, *notes):
         print(f"• {note}")
 

@@ -12,14 +12,17 @@ from rich.console import Console
 
 from binreps.cli import options as opt
 from binreps.cli.progress import bar, busy
+from binreps.cli.read import guess_lines
 from binreps.cli.render import grid, render
 from binreps.errors import OptionError
 from binreps.fits.batch import COLUMNS
 from binreps.notes import Note
 from binreps.run.analysis import Analysis, Settings
 from binreps.run.by import fitted_groups, rows_table
+from binreps.run.by_source import SourceAnalysis
 from binreps.run.front import analysing
 from binreps.run.methods import METHODS
+from binreps.show.sources import source_summary
 from binreps.show.summary import summary, table_rows
 from binreps.study.datasets import SCREENING_FILE
 from binreps.table import Table
@@ -55,6 +58,8 @@ def analyse_command(
     positive: opt.Positive = None,
     negative: opt.Negative = None,
     missing: opt.Missing = None,
+    sheet: opt.Sheet = None,
+    recipe: opt.Recipe = None,
     method: opt.Method = "bayes",
     prior_prevalence: opt.PriorPrevalence = "0.5,0.5",
     prior_false_positive: opt.PriorFalsePositive = "2,2",
@@ -81,14 +86,16 @@ def analyse_command(
     settings = opt.make_settings(method, prior, loss, level, up_to)
     _check_folder(out)
     if by:
-        if population or truth:
-            raise OptionError("--by fits each group on its own; it goes without --population and --truth")
-        _by(data, by, columns, settings, out, memory, as_json)
+        if population or truth or recipe:
+            rule = "it goes without --population, --truth and --recipe"
+            raise OptionError(f"--by fits each group on its own; {rule}")
+        _by(data, by, columns, settings, out, {"memory": memory, "sheet": sheet}, as_json)
         return
     name, path = None, data
     if not data:
         name, path, truth = "Bundled example: a synthetic screening study", [str(SCREENING_FILE)], "truth"
     how: Any = {"population": population, "truth": truth, "memory": memory, "name": name, **columns}
+    how |= {"sheet": sheet, "recipe": recipe}
     with ExitStack() as stack:
         with busy("reading and fitting"):
             analysis = stack.enter_context(analysing(path, settings, **how))
@@ -100,10 +107,11 @@ def analyse_command(
                 print(f"\nWritten to {out}: {', '.join(file.name for file in files)}")
 
 
-def _print(analysis: Analysis, as_json: bool) -> None:
+def _print(analysis: Analysis | SourceAnalysis, as_json: bool) -> None:
     """The analysis for a person or for a machine."""
     if as_json:
-        print(json.dumps(summary(analysis), ensure_ascii=False, allow_nan=False, indent=1))
+        content = source_summary(analysis) if isinstance(analysis, SourceAnalysis) else summary(analysis)
+        print(json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1))
     else:
         render(analysis, Console())
 
@@ -120,13 +128,13 @@ def _by(
     columns: Any,
     settings: Settings,
     out: Path | None,
-    memory: str | None,
+    opening: dict[str, Any],
     as_json: bool,
 ) -> None:
     """One fit per group, as one table."""
     if not data:
         raise OptionError("--by needs a file")
-    with open_table(data, [*column_names(columns), *by], memory=memory) as opened:
+    with open_table(data, [*column_names(columns), *by], **opening) as opened:
         guess = opened.guess(columns, by)
         target = _groups_file(out, opened)
         how: Any = {"method": settings.method, "level": settings.level}
@@ -138,6 +146,8 @@ def _by(
     table = rows_table(answer)
     if target is not None:
         write_table(table, target)
+    if not as_json:
+        print(*guess_lines(guess), sep="\n", end="\n\n")
     _print_groups(table, as_json, [*guess.notes, *notes, *_untold(table)])
     if target is not None and not as_json:
         print(f"\nWritten to {target}")

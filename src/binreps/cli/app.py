@@ -9,7 +9,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from binreps._version import __version__
-from binreps.cli import advice, analyse, score, tools, web
+from binreps.cli import advice, analyse, read, score, tools, web
 from binreps.errors import BinrepsError
 
 _HELP = """Repeated yes/no measurements into calibrated decisions, without a gold standard.
@@ -20,6 +20,7 @@ app = typer.Typer(
     help=_HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown"
 )
 app.command("analyse")(analyse.analyse_command)
+app.command("read")(read.read_command)
 app.command("score")(score.score_command)
 app.command("table")(tools.table_command)
 app.command("simulate")(tools.simulate_command)

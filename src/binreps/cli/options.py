@@ -75,6 +75,21 @@ Level = Annotated[float, _choice("--level", "Probability that intervals hold.")]
 UpTo = Annotated[
     int | None, _choice("--up-to", "Replicates of the decision table; as many as anyone had, if not given.")
 ]
+Sheet = Annotated[
+    str | None,
+    typer.Option(
+        "--sheet", help="The sheet of a workbook; the first if not given.", rich_help_panel=_COLUMNS
+    ),
+]
+Recipe = Annotated[
+    Path | None,
+    typer.Option(
+        "--recipe",
+        help="Read the file exactly as this recipe says: one that `binreps read` saved, or a summary.json.",
+        rich_help_panel=_COLUMNS,
+        show_default=False,
+    ),
+]
 Memory = Annotated[str | None, _choice("--memory", "The most memory to use, such as 4GB.")]
 Json = Annotated[bool, _choice("--json", "Print JSON for machines.")]
 Out = Annotated[Path | None, _choice("--out", "Folder for the report, scores, decision table and summary.")]

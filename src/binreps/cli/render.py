@@ -11,28 +11,33 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from binreps.decide.checks.findings import Findings
-from binreps.run.analysis import Analysis, Part, Profile, Source
+from binreps.run.analysis import Analysis, Part, Profile
+from binreps.run.by_source import SourceAnalysis
 from binreps.run.methods import METHODS
 from binreps.show.wording import (
     changed_words,
     method_name,
+    missing_words,
     named_methods,
     named_odds,
     named_rates,
     next_words,
     plural,
     profile_words,
+    read_words,
 )
 from binreps.table import Table, format_value
 
 STYLES = {"negative": "black on #92c5de", "inconclusive": "black on #f7f7c6", "positive": "white on #b2182b"}
 SIGNS = {"negative": "−", "inconclusive": "?", "positive": "+", None: "·"}
+_SHOWN_SOURCES = 20  # in the terminal
 _LATTICE = 10  # replicates up to which the decision table is drawn as a lattice
 
 
-def render(analysis: Analysis, console: Console) -> None:
+def render(analysis: Analysis | SourceAnalysis, console: Console) -> None:
     """Print everything."""
-    for block in blocks(analysis):
+    found = source_blocks(analysis) if isinstance(analysis, SourceAnalysis) else blocks(analysis)
+    for block in found:
         console.print(block)
 
 
@@ -42,12 +47,59 @@ def blocks(analysis: Analysis) -> Iterator[RenderableType]:
     yield _indented(_read_words(analysis))
     for part in analysis.parts:
         yield from _part_blocks(part, analysis)
+    yield from _closing(analysis)
+
+
+def _closing(analysis: Analysis | SourceAnalysis) -> Iterator[RenderableType]:
+    """What speaks against the results, and how the data were read."""
     yield _title("Checks")
     yield _indented(_findings(analysis.findings))
     if analysis.notes:
         yield _title("Please note")
         for note in analysis.notes:
             yield _indented(Text(f"• {note}"))
+
+
+def source_blocks(analysis: SourceAnalysis) -> Iterator[RenderableType]:
+    """The parts of the printout of an analysis by source."""
+    fit, readings, level = analysis.fit, analysis.fit.readings, analysis.settings.level
+    sizes = [plural(readings.individuals, "individual"), plural(readings.readings, "reading")]
+    sizes += [plural(len(readings.sources), "source"), missing_words(analysis.source)]
+    yield _title(analysis.source.name)
+    yield _indented(Group(*map(Text, read_words(analysis.source)), Text(" · ".join(filter(None, sizes)))))
+    if analysis.source.guess is not None:
+        yield _indented(Text(f"read as {analysis.source.guess}", style="dim"))
+    estimate, lower, upper = analysis.prevalence
+    yield _title("Prevalence")
+    yield _indented(Text(f"{estimate:.3f}, {level:.0%} interval {lower:.3f} to {upper:.3f}"))
+    yield _title("Sources")
+    yield _indented(grid(_source_rows(analysis)))
+    if len(readings.sources) > _SHOWN_SOURCES:
+        more = f"… and {len(readings.sources) - _SHOWN_SOURCES:,} more sources; --out writes them all"
+        yield _indented(Text(more, style="dim"))
+    yield _title("Sources like these")
+    yield _indented(grid(analysis.population))
+    how = f"{level:.0%} intervals; numerical error below {fit.error:.2f} of a standard deviation; sampled"
+    yield _indented(Text(how, style="dim"))
+    yield _title("Everyone in the data")
+    yield _indented(_answers(analysis.answers))
+    yield _indented(Text(str(analysis.settings.loss), style="dim"))
+    if analysis.judged is not None:
+        yield _title(f"Judged by column {analysis.source.truth!r}")
+        yield _indented(grid(analysis.judged.summary()))
+    yield from _closing(analysis)
+
+
+def _source_rows(analysis: SourceAnalysis) -> Table:
+    """The sources with the most readings, in 80 columns."""
+    rows = [row for row, _ in zip(analysis.sources, range(_SHOWN_SOURCES), strict=False)]
+    columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in ("source", "readings")}
+    columns["source"] = [str(name)[:20] for name in columns["source"]]
+    for name in ("false_positive", "false_negative"):
+        columns[name] = [
+            f"{row[name]:.3f} ({row[name + '_lower']:.2f}–{row[name + '_upper']:.2f})" for row in rows
+        ]
+    return Table(columns)
 
 
 def _part_blocks(part: Part, analysis: Analysis) -> Iterator[RenderableType]:
@@ -104,23 +156,15 @@ def _indented(block: RenderableType) -> Padding:
 
 
 def _read_words(analysis: Analysis) -> RenderableType:
-    """What was read."""
+    """How it was read, and what."""
     counts, source = analysis.counts, analysis.source
     sizes = [
         plural(counts.individuals, "individual"),
         f"{plural(counts.replicates, 'replicate')}, {counts.positives:,} positive",
         plural(len(counts), "cell"),
-        _missing_words(source),
+        missing_words(source),
     ]
-    lines = [Text(" · ".join(filter(None, sizes)))]
-    if source.guess is not None:
-        lines.append(Text(f"read as {source.guess}", style="dim"))
-    return Group(*lines)
-
-
-def _missing_words(source: Source) -> str:
-    """How many results are missing, if they were counted."""
-    return "" if source.missing is None else plural(source.missing, "missing result")
+    return Group(*map(Text, read_words(source)), Text(" · ".join(filter(None, sizes))))
 
 
 def grid(table: Table) -> Grid:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from binreps.cli import options as opt
+from binreps.cli.read import guess_lines
 from binreps.decide.loss import Loss
 from binreps.errors import DataError
+from binreps.run.recipe import check_recipe, load_recipe, recipe_sheet, saved_recipe
 from binreps.run.save import load_fit, read_json
+from binreps.tables.guess import Guess
 from binreps.tables.join import Adding, write_joined
-from binreps.tables.opened import open_table, read
+from binreps.tables.opened import OpenTable, open_table, read
 from binreps.tables.roles import column_names
 from binreps.tables.write import check_target
+
+_NOT_SCORED = ("known", "truth", "population")  # parts of a recipe that a score does not need, or has already
 
 
 def score_command(
@@ -35,6 +42,7 @@ def score_command(
     positive: opt.Positive = None,
     negative: opt.Negative = None,
     missing: opt.Missing = None,
+    sheet: opt.Sheet = None,
     fitted: Annotated[
         bool, typer.Option("--fitted", help="They are the individuals of the fit, not new ones.")
     ] = False,
@@ -46,6 +54,9 @@ def score_command(
     """
     columns = opt.make_columns(locals())
     fit, saved = load_fit(model), read_json(model)
+    recipe = None if columns or population else model_recipe(model)
+    if fit.has_sources and "source" not in columns and (named := _saved(saved, "input", "columns", "source")):
+        columns["source"] = named
     population = population or _saved(saved, "input", "population")
     if None not in fit.parts and population is None:
         raise DataError("the fit has several populations; name their column with --population")
@@ -54,17 +65,46 @@ def score_command(
     level = _saved(saved, "options", "level") or 0.9
     adding = Adding([fit], saved_loss(saved), new=not fitted, level=level)
     apart = [population] if population else []
-    with open_table(data, [*column_names(columns), *apart], memory=memory) as opened:
+    with opened_like(recipe, data, columns, apart, memory, sheet) as (opened, guess):
         check_target(out, opened.paths)
-        guess = opened.guess(columns, apart)
         reading = read(opened, guess.columns, population, numbered=True)
         notes = write_joined(reading, adding, out)
-    print(f"read as {guess}")
-    for note in (*guess.notes, *reading.notes, *notes):
-        if fit.records is not None and note.id == "covariates-not-used":
-            continue
+    for line in guess_lines(guess):
+        print(line)
+    heard = [note for note in reading.notes if not (fit.has_sources and note.id == "source-not-used")]
+    if fit.records is not None:
+        heard = [note for note in heard if note.id != "covariates-not-used"]
+    for note in (*guess.notes, *heard, *notes):
         print(f"• {note}")
     print(f"Written to {out}")
+
+
+def model_recipe(model: Path) -> dict[str, Any] | None:
+    """How the data of a fit were read; None for a fit saved alone, or of counts, which name nobody."""
+    if not saved_recipe(read_json(model)):
+        return None
+    recipe = load_recipe(model)
+    return None if recipe["kind"] == "cells" else recipe
+
+
+@contextmanager
+def opened_like(
+    recipe: dict[str, Any] | None,
+    data: list[str],
+    columns: Any,
+    apart: list[str],
+    memory: str | None = None,
+    sheet: str | None = None,
+) -> Iterator[tuple[OpenTable, Guess]]:
+    """Files with their columns: those of a recipe, which they must match, or named and guessed ones."""
+    if recipe is not None:
+        columns = {part: name for part, name in recipe["columns"].items() if part not in _NOT_SCORED}
+        sheet = sheet or recipe_sheet(recipe, data)
+    wanted = [*column_names(columns), *apart]
+    with open_table(data, [] if recipe else wanted, memory=memory, sheet=sheet) as opened:
+        if recipe is not None:
+            check_recipe(recipe, opened, wanted)
+        yield opened, opened.guess(columns, apart)
 
 
 def _saved(content: Any, *keys: str) -> Any:

@@ -21,6 +21,7 @@ from binreps.decide.loss import DECISIONS, Loss, Predictor, check_loss, checked_
 from binreps.errors import DataError, OptionError
 from binreps.model import Float
 from binreps.options import check_level, check_whole, generator
+from binreps.readings import Readings
 from binreps.table import Table
 
 _HYPERGEOMETRIC_LIMIT = 10**9  # NumPy draws multivariate hypergeometric numbers below this total
@@ -346,6 +347,62 @@ def cross_validate(
         statuses = np.where(cells.known[test] == UNKNOWN, np.nan, cells.known[test])
         trained.append(training.individuals)
         judged.append((scores, statuses, held_out[test]))
+    return _pooled(judged, trained, loss, thresholds)
+
+
+def cross_validate_sources(
+    readings: Readings,
+    truth: ArrayLike,
+    fit: Callable[[Readings], Any],
+    *,
+    loss: Loss,
+    rng: int | np.random.Generator,
+    folds: int = 10,
+    thresholds: tuple[float, float] | None = None,
+) -> CrossValidation:
+    """`cross_validate` where who said it matters: records of readings are dealt into folds.
+
+    Parameters
+    ----------
+    readings : Readings
+        One record per individual; known statuses train and are not judged by.
+    truth : array_like
+        0 or 1 of each record, or null where not known: such individuals train but are not judged.
+    fit : callable
+        From `Readings` to a fit, such as `functools.partial(fit_sources, rng=1)`.
+    loss, rng, folds, thresholds
+        As in `cross_validate`.
+
+    Examples
+    --------
+    >>> from functools import partial
+    >>> from binreps.fits.sources import fit_sources
+    >>> readings = Readings.wide([[1, 1, 1], [0, 0, 0]] * 20)
+    >>> fit = partial(fit_sources, rng=1, sweeps=40)
+    >>> cross_validate_sources(readings, [1, 0] * 20, fit, loss=Loss(), rng=1, folds=2).pooled.total_risk
+    0.0
+    """
+    statuses = one_of("truth", truth, (0, 1))
+    if statuses.shape != (len(readings),) or np.any(readings.weight != 1):
+        raise DataError("readings must have one record per individual, and truth one entry for each")
+    _check_folds(folds, len(readings))
+    dealt = generator(rng).permutation(len(readings)) % int(folds)
+    judged, trained = [], []
+    for fold in range(int(folds)):
+        test, rest = np.flatnonzero(dealt == fold), np.flatnonzero(dealt != fold)
+        scores = checked_scores(fit(readings.take(rest)).predict(readings.take(test)))
+        trained.append(rest.size)
+        judged.append((scores, statuses[test], np.ones(test.size, np.int64)))
+    return _pooled(judged, trained, loss, thresholds)
+
+
+def _pooled(
+    judged: list[tuple[Any, Any, Any]],
+    trained: list[int],
+    loss: Loss,
+    thresholds: tuple[float, float] | None,
+) -> CrossValidation:
+    """Everyone together, and fold by fold."""
     each = [evaluate(y, t, loss, w, thresholds=thresholds) for y, t, w in judged]
     y, t, w = (np.concatenate(column) for column in zip(*judged, strict=True))
     figures = {name: [getattr(one, name) for one in each] for name in _FIGURES}

@@ -50,6 +50,8 @@ class AnyFit(ABC):
     method: ClassVar[str]
     has_model: ClassVar[bool] = True
     """Whether the fit says how counts come about, so that they can speak against it."""
+    has_sources: ClassVar[bool] = False
+    """Whether each source has error rates of its own, so that it is asked about by who said what."""
     usual_error: ClassVar[float] = 1e-3
     """The numerical error, in standard deviations, beyond which something went wrong."""
     notes: tuple[Note, ...]
@@ -173,11 +175,11 @@ class Fit(AnyFit):
 
     def score(self, *asked: Any) -> Any:
         """P(T = 1 | data) of individuals of the data, by their results; never the known status itself."""
-        return self.posterior.chances(Records.of(*asked), new=False).value
+        return self._chances(asked, new=False).value
 
     def score_error(self, *asked: Any) -> Any:
         """The numerical error of `.score`: larger for cells far from the data."""
-        return self.posterior.chances(Records.of(*asked), new=False).error
+        return self._chances(asked, new=False).error
 
     def predict(self, *asked: Any) -> Any:
         """The probability that a *new* individual with these results is positive.
@@ -185,11 +187,11 @@ class Fit(AnyFit):
         E[θ P(s | T = 1)] / E[θ P(s | T = 1) + (1−θ) P(s | T = 0)] under the posterior: the new result is
         evidence about the rates too (erratum E10).
         """
-        return self.posterior.chances(Records.of(*asked), new=True).value
+        return self._chances(asked, new=True).value
 
     def predict_error(self, *asked: Any) -> Any:
         """The numerical error of `.predict`."""
-        return self.posterior.chances(Records.of(*asked), new=True).error
+        return self._chances(asked, new=True).error
 
     def score_interval(self, *asked: Any, level: float = 0.9) -> tuple[Any, Any]:
         """Equal-tailed interval of P(T = 1 | s; rates) for individuals of the data; NaN for a point.
@@ -217,6 +219,9 @@ class Fit(AnyFit):
         asked, ends = (self.predict, self.predict_interval) if new else (self.score, self.score_interval)
         lower, upper = ends(n, s, level=level)
         return {"score": asked(n, s), "lower": lower, "upper": upper}
+
+    def _chances(self, asked: tuple[Any, ...], *, new: bool) -> Estimate:
+        return self.posterior.chances(Records.of(*asked), new=new)
 
     def _ends(self, asked: tuple[Any, ...], level: float, *, new: bool) -> list[Estimate]:
         check_level(level)
@@ -438,6 +443,9 @@ def check_one_population(fit: object) -> None:
     if not isinstance(fit, Fit):
         advice = "of the fit of several populations choose one, such as fit[name]"
         raise OptionError(f"fit must be one fit, got {type(fit).__name__}; {advice}")
+    if fit.has_sources:
+        rule = "this needs error rates that all replicates share, and the fit has those of each source"
+        raise OptionError(f"{rule}; next_reading says what a reading by each would tell")
 
 
 def check_integrable(name: str, shapes: tuple[float, float]) -> None:

@@ -285,22 +285,22 @@ class CovariatesFit(PosteriorFit):
         Ask with n, s and `covariates=`, which broadcast, or with a `CovariateTable`.
         """
         own = self._own(asked, covariates)
-        return super().score(*asked) if own is None else self._chances(*own, new=False)[0]
+        return super().score(*asked) if own is None else self._row_chances(*own, new=False)[0]
 
     def score_error(self, *asked: Any, covariates: Mapping[str, Any] | None = None) -> Any:
         """The numerical error of `.score`, a 95 % bound."""
         own = self._own(asked, covariates)
-        return super().score_error(*asked) if own is None else self._chances(*own, new=False)[1]
+        return super().score_error(*asked) if own is None else self._row_chances(*own, new=False)[1]
 
     def predict(self, *asked: Any, covariates: Mapping[str, Any] | None = None) -> Any:
         """The probability that a *new* individual with these results and covariates is positive."""
         own = self._own(asked, covariates)
-        return super().predict(*asked) if own is None else self._chances(*own, new=True)[0]
+        return super().predict(*asked) if own is None else self._row_chances(*own, new=True)[0]
 
     def predict_error(self, *asked: Any, covariates: Mapping[str, Any] | None = None) -> Any:
         """The numerical error of `.predict`, a 95 % bound."""
         own = self._own(asked, covariates)
-        return super().predict_error(*asked) if own is None else self._chances(*own, new=True)[1]
+        return super().predict_error(*asked) if own is None else self._row_chances(*own, new=True)[1]
 
     def score_interval(
         self, *asked: Any, covariates: Mapping[str, Any] | None = None, level: float = 0.9
@@ -362,7 +362,7 @@ class CovariatesFit(PosteriorFit):
                 some = own[start : start + step]
                 yield some, rows[some] @ at.beta + at.alpha, negative, positive
 
-    def _chances(
+    def _row_chances(
         self, records: Records, rows: Float, shape: tuple[int, ...], *, new: bool
     ) -> tuple[Any, Any]:
         """P(T = 1) and its error for records with their own rows of the design."""

@@ -17,11 +17,14 @@ from numpy.typing import NDArray
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.covariates import CovariateTable
-from binreps.errors import FitError
+from binreps.errors import FitError, OptionError
 from binreps.fits.base import PosteriorFit, Trouble, check_counts, checked_prior
 from binreps.fits.posterior import Block, Estimate, Key, Marginal, Nodes, Posterior
+from binreps.fits.sampled.draws import Drawn
+from binreps.fits.sampled.prior import SourcePrior
 from binreps.model import NAMES, Float, Prior, Rates
 from binreps.options import check_whole, generator
+from binreps.readings import Readings
 from binreps.table import Table
 
 
@@ -50,7 +53,7 @@ class Chains(Posterior):
 
     def marginal(self, axis: int) -> Marginal:
         """The draws of one rate."""
-        return _Drawn(self.chains[axis])
+        return Drawn(self.chains[axis])
 
     def draws(self, size: int, rng: np.random.Generator) -> Float:
         """Draws picked at random, with replacement, from those of all chains."""
@@ -66,36 +69,6 @@ class Chains(Posterior):
         value = self._mean(nodes, key, new)
         moved = (chances - value) * weight * weight.size
         return Estimate(value, _mcse(moved.reshape(self.chains.shape[1:])))
-
-
-class _Drawn:
-    """The law of one rate as its draws give it."""
-
-    def __init__(self, draws: Float) -> None:
-        self._draws = np.sort(draws, axis=None)
-
-    error = 0.0
-    mode = float("nan")
-
-    def density(self, x: Any) -> Any:
-        """Not to be had from draws."""
-        del x
-        raise FitError("draws have no density; fit_bayes has")
-
-    def cumulative(self, x: Any) -> Any:
-        """The share of draws up to x."""
-        return np.searchsorted(self._draws, x, side="right") / self._draws.size
-
-    def quantile(self, probability: Any) -> Any:
-        """The quantile of the draws."""
-        return np.quantile(self._draws, probability)
-
-    def shortest(self, level: float) -> tuple[float, float]:
-        """The shortest interval that holds so many of the draws."""
-        held = max(int(np.ceil(level * self._draws.size)) - 1, 0)
-        lengths = self._draws[held:] - self._draws[: self._draws.size - held]
-        first = int(np.argmin(lengths))
-        return float(self._draws[first]), float(self._draws[first + held])
 
 
 @dataclass(frozen=True, repr=False)
@@ -254,7 +227,12 @@ def fit_mcmc(
     return McmcFit.of(counts, prior, kept, trace.sample_stats["diverging"].to_numpy().astype(bool))
 
 
-def to_pymc(counts: CountTable | CovariateTable, prior: Prior | None = None, *, slope_sd: float = 1.5) -> Any:
+def to_pymc(
+    counts: CountTable | CovariateTable | Readings,
+    prior: Prior | SourcePrior | None = None,
+    *,
+    slope_sd: float = 1.5,
+) -> Any:
     """The model as a PyMC model, to extend or to sample in your own way; needs `pip install 'binreps[mcmc]'`.
 
     Its variables are `prevalence`, `false_positive` and `false_negative`; its data `n`, `s` and `weight` (the
@@ -264,6 +242,9 @@ def to_pymc(counts: CountTable | CovariateTable, prior: Prior | None = None, *, 
 
     Of a `CovariateTable` it is the model of `fit_covariates`, with `slopes` per standardised column (the
     dimension `term`), the design as data `x`, and `prevalence` that at average covariates.
+
+    From `Readings` (with a `SourcePrior`) it is the model of `fit_sources`: its error rates have an entry for
+    each source, and `mean_…` and `spread_…` are those of the population of sources.
 
     Returns
     -------
@@ -276,7 +257,9 @@ def to_pymc(counts: CountTable | CovariateTable, prior: Prior | None = None, *, 
     ['false_negative', 'false_positive', 'prevalence']
     """
     pm, pt = _extra("to_pymc", "pymc", "pytensor.tensor")
-    chosen = checked_prior(prior)
+    if isinstance(counts, Readings):
+        return _sources_model(pm, pt, counts.merged(), prior)
+    chosen = checked_prior(prior)  # type: ignore[arg-type]
     if isinstance(counts, CovariateTable):
         return _with_covariates(pm, pt, counts, chosen, slope_sd)
     check_counts(counts)
@@ -320,6 +303,44 @@ def _with_covariates(pm: Any, pt: Any, records: CovariateTable, prior: Prior, sl
         )
         pm.Potential("likelihood", (data["weight"] * term).sum())
     return model
+
+
+def _sources_model(pm: Any, pt: Any, readings: Readings, prior: Any) -> Any:
+    """The model of `fit_sources`: statuses summed out, each component of sources better than chance."""
+    chosen = SourcePrior() if prior is None else prior
+    if not isinstance(chosen, SourcePrior):
+        raise OptionError(f"readings need a SourcePrior, got {type(chosen).__name__}")
+    matrix = np.zeros((len(readings), 2 * len(readings.sources)))
+    matrix[readings.row, readings.code] = 1 if readings.times is None else readings.times
+    with pm.Model(coords={"source": [str(name) for name in readings.sources]}) as model:
+        theta = pm.Beta("prevalence", *chosen.prevalence)
+        rates, means = [], []
+        for name in NAMES[1:]:
+            m, rho = (_learned(pm, pt, f"{word}_{name}", chosen) for word in ("mean", "spread"))
+            kappa = 1 / rho - 1
+            rates.append(pm.Beta(name, m * kappa, (1 - m) * kappa, dims="source"))
+            means.append(m)
+        p, q = rates
+        if not chosen.means_fixed:
+            pm.Potential("means", pt.switch(means[0] + means[1] < 1, 0.0, -np.inf))
+        each = readings.totals.sum(axis=1)
+        for component in range(int(readings.components.max(initial=-1)) + 1):
+            own = np.flatnonzero(readings.components == component)
+            margin = (each[own] * (p[own] + q[own] - 1)).sum()
+            pm.Potential(f"component_{component}", pt.switch(margin < 0, 0.0, -np.inf))
+        logs = ((pt.log1p(-p), pt.log(p)), (pt.log(q), pt.log1p(-q)))
+        said = [pt.dot(matrix, pt.stack(both, axis=1).flatten()) for both in logs]
+        negative, positive = said[0] + pt.log1p(-theta), said[1] + pt.log(theta)
+        known = readings.known
+        either = pt.switch(known == UNKNOWN, pt.logaddexp(negative, positive), negative)
+        pm.Potential("likelihood", (readings.weight * pt.switch(known == 1, positive, either)).sum())
+    return model
+
+
+def _learned(pm: Any, pt: Any, name: str, prior: SourcePrior) -> Any:
+    """A mean or a spread of the population of sources, or the number that it is held at."""
+    value = getattr(prior, name)
+    return pt.constant(value) if isinstance(value, float) else pm.Beta(name, *value)
 
 
 def _anywhere(pm: Any, pt: Any, better_than_chance: bool) -> tuple[Any, Any]:

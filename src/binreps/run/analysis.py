@@ -71,6 +71,9 @@ class Source:
     covariates: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()  # all that the table has
     missing: int | None = None  # results that are missing; None where only counts were given
+    no_result: Mapping[str, int] = field(default_factory=dict)  # words for no result, and how often
+    sheet: str | None = None  # of a workbook
+    separator: str | None = None  # of a text file
     reading: Reading | None = field(default=None, repr=False, compare=False)
     records: CovariateTable | None = field(default=None, repr=False, compare=False)  # with their statuses
 
@@ -336,6 +339,8 @@ def analysed(
     truth: CountTable | CovariateTable | None = None,
 ) -> Analysis:
     """Fit counts by every method, decide by one, check and judge."""
+    if settings.method == "sources":
+        raise OptionError("counts do not say who gave which result: sources need a table with them")
     shared: Any = None
     true = truth.counts if isinstance(truth, CovariateTable) else truth
     if isinstance(counts, CovariateTable):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Any, Unpack, cast
 
 import numpy as np
 
@@ -13,16 +13,24 @@ from binreps.counts import CountTable
 from binreps.covariates import CovariateTable
 from binreps.errors import DataError, OptionError
 from binreps.fits.covariates import fit_covariates
+from binreps.fits.sampled.prior import SourcePrior
+from binreps.fits.sources import fit_sources
 from binreps.formula import Formula
 from binreps.model import Prior
 from binreps.notes import Note, warn_of
-from binreps.options import generator, shown
+from binreps.options import check_whole, generator, shown
+from binreps.readings import Readings
 from binreps.run.analysis import Analysis, Settings, Source, analysed
+from binreps.run.by_source import analysed_by_source, wants_sources
 from binreps.run.methods import METHODS, Method, check_method
+from binreps.run.recipe import check_recipe, load_recipe, recipe_columns, recipe_sheet
 from binreps.tables.design import read_entries
 from binreps.tables.files import PathLike
-from binreps.tables.opened import OpenTable, Reading, open_table, read
-from binreps.tables.roles import AllColumns, check_keywords, column_names, names_of
+from binreps.tables.guess import several_rows
+from binreps.tables.opened import OpenTable, Reading, is_path, open_table, read
+from binreps.tables.roles import AllColumns, Columns, check_keywords, column_names, names_of, source_note
+from binreps.tables.sources import MOST, source_readings
+from binreps.tables.truth import truth_file, with_truth
 
 Counts = CountTable | Mapping[Any, CountTable]
 
@@ -30,29 +38,34 @@ _KNOWN = "scores say what the replicates say, also of individuals whose status i
 
 
 def fit(
-    table: Any | PathLike | Sequence[PathLike] | Counts,
+    table: Any | PathLike | Sequence[PathLike] | Counts | Readings,
     *,
-    prior: Prior | None = None,
+    prior: Prior | SourcePrior | None = None,
     rng: np.random.Generator | int | None = None,
     method: str = "bayes",
     memory: str | None = None,
     reference: Mapping[str, Any] | None = None,
     missing_covariates: str = "refuse",
     formula: str | None = None,
+    sheet: str | None = None,
+    tol: float | None = None,
+    independent: bool = True,
+    most: int = MOST,
     **columns: Unpack[AllColumns],
 ) -> Any:
     """Estimate prevalence and error rates from any table: the columns that are named decide the model.
 
     Without a `population` this is `fit_bayes`; with one it is `fit_populations`, whose populations took the
-    same test and have a prevalence each; with `covariates` it is `fit_covariates`. `method` may name another
-    way to fit.
+    same test and have a prevalence each; with a `source` it is `fit_sources`, which gives each reader, test
+    or rater error rates of its own; with `covariates` it is `fit_covariates`. `method` may name another way
+    to fit.
 
     Parameters
     ----------
-    table : dataframe, path, list of paths, Table, CountTable, CovariateTable or mapping of CountTable
+    table : dataframe, path, list of paths, Table, CountTable, CovariateTable, Readings, …
         Whatever `count_table` reads, or what is counted already.
-    prior : Prior, optional
-        Of the three rates; `Prior()` if not given.
+    prior : Prior or SourcePrior, optional
+        Of the three rates; `Prior()` if not given. With sources, a `SourcePrior`.
     reference : mapping of column to level, optional
         The levels that others of a category are compared with; the most frequent one if not named. A column
         of numbers becomes a category by it.
@@ -61,10 +74,20 @@ def fit(
     formula : str, optional
         Such as `"age + C(site)"`, in place of `covariates`; needs the extra `formula`. It is run as code.
     rng : Generator or int, optional
-        Where the random numbers of a sampled model come from. No model that these columns choose draws any.
-    method : {"bayes", "map", "average", "median", "overdispersed"}
+        Where the random numbers of a sampled model, one with sources, come from; the seed 1 if not given.
+    method : {"bayes", "map", "average", "median", "overdispersed", "sources"}
+        "sources" makes a source of each column of `replicates` of a wide table.
+    tol : float, optional
+        The numerical error that a sampled model is to reach, in posterior standard deviations; 0.05.
+    independent : bool
+        Whether the readings of one individual are independent given its status. There is no other model yet.
+    most : int
+        Readings to hold in memory. Of more, the error rates of sources are learned from a random part of the
+        individuals, and a warning says so; `attach` and `score_file` score everyone.
     memory : str, optional
         The most memory to use for files, such as "4GB".
+    sheet : str, optional
+        The sheet of a workbook; the first if not given.
     population : str, optional
         Column that says which population a row belongs to.
     covariates : str or list of str, optional
@@ -86,7 +109,6 @@ def fit(
     True
     """
     check_keywords(columns, AllColumns)
-    check_method(method)
     if rng is not None:
         generator(rng)
     made = None if formula is None else Formula(formula)
@@ -95,14 +117,27 @@ def fit(
             raise OptionError("give covariates or a formula, which names its columns itself, not both")
         columns["covariates"] = list(made.variables)
     if isinstance(table, CovariateTable) or names_of(columns.get("covariates")):
+        if columns.get("source"):
+            raise OptionError("covariates and sources together are not modelled yet; give one of them")
         records, notes = _records_of(table, columns, memory, reference, missing_covariates, made)
         if method != "bayes":
             raise OptionError(f"covariates are used by the method bayes, got {method!r}")
         warn_of(notes)
-        return fit_covariates(records, prior)
+        more: Any = {} if tol is None else {"tol": tol}
+        return fit_covariates(records, prior, **more)  # type: ignore[arg-type]
     if reference:
         raise OptionError(f"reference names levels of covariates, and there are none, got {shown(reference)}")
-    counts, notes = _counts_of(table, columns, memory)
+    if isinstance(table, Readings) or method == "sources" or (method == "bayes" and columns.get("source")):
+        if not independent:
+            raise OptionError("independent must be True: no model of dependent readings is built yet")
+        data, found = _readings_of(table, columns, memory, sheet, most)
+        warn_of(found)
+        how = {} if tol is None else {"tol": tol}
+        return fit_sources(data, prior, rng=1 if rng is None else rng, **how)  # type: ignore[arg-type]
+    check_method(method)
+    if tol is not None:
+        raise OptionError("tol is for models that are sampled, those with sources; the others are exact")
+    counts, notes = _counts_of(table, columns, memory, sheet)
     chosen = _method_for(counts, method)
     if prior is not None and not chosen.takes_prior:
         raise OptionError(f"the method {method} takes no prior, got {shown(prior)}")
@@ -146,6 +181,29 @@ def check_no_population(named: Mapping[str, Any]) -> None:
         raise OptionError(f"population cannot be given with covariates; {advice}")
 
 
+def _readings_of(
+    table: Any, columns: Mapping[str, Any], memory: str | None, sheet: str | None, most: int
+) -> tuple[Readings, tuple[Note, ...]]:
+    """Who said what, of any table with sources."""
+    named = {name: value for name, value in columns.items() if value is not None}
+    if isinstance(table, Readings):
+        if named:
+            raise OptionError(f"readings have no columns, so {next(iter(named))} cannot name one")
+        return table, ()
+    if isinstance(table, CountTable | Mapping):
+        raise OptionError("counts do not say who gave which result: sources need a table, or Readings")
+    if "population" in named:
+        raise OptionError("a model with sources has one prevalence; population cannot be given with source")
+    check_whole("most", most, 1, 10**12)
+    with open_table(table, column_names(named), memory=memory, sheet=sheet) as opened:
+        if set(named) <= {"source"}:
+            named = {**opened.guess(named).columns, **named}
+        reading = read(opened, named)
+        readings, notes = source_readings(reading, most)
+    unused = source_note(named["source"]) if "source" in named else None
+    return readings, (*(note for note in reading.notes if note != unused), *notes)
+
+
 def _method_for(counts: Counts, method: str) -> Method:
     """The method that was chosen, or that of several populations."""
     if isinstance(counts, CountTable):
@@ -155,11 +213,13 @@ def _method_for(counts: Counts, method: str) -> Method:
     return METHODS["populations"]
 
 
-def _counts_of(table: Any, columns: Mapping[str, Any], memory: str | None) -> tuple[Counts, tuple[Note, ...]]:
+def _counts_of(
+    table: Any, columns: Mapping[str, Any], memory: str | None, sheet: str | None
+) -> tuple[Counts, tuple[Note, ...]]:
     """The counts of any table, or those that are given."""
     if isinstance(table, CountTable | Mapping):
         return _counted(table, columns), ()
-    return _read_counts(table, columns, memory)
+    return _read_counts(table, columns, memory, sheet)
 
 
 def _counted(table: Counts, columns: Mapping[str, Any]) -> Counts:
@@ -176,17 +236,18 @@ def _counted(table: Counts, columns: Mapping[str, Any]) -> Counts:
 
 
 def _read_counts(
-    table: Any, columns: Mapping[str, Any], memory: str | None
+    table: Any, columns: Mapping[str, Any], memory: str | None, sheet: str | None
 ) -> tuple[Counts, tuple[Note, ...]]:
     """The counts of a table whose columns are named, or guessed if none is."""
     named = {name: value for name, value in columns.items() if value is not None}
     wanted, population = column_names(named), named.pop("population", None)
-    with open_table(table, wanted, memory=memory) as opened:
-        notes: tuple[Note, ...] = ()
+    with open_table(table, wanted, memory=memory, sheet=sheet) as opened:
+        notes: tuple[Note, ...] = () if opened.files is None else opened.files.notes
         if not named:
             guess = opened.guess({}, list(filter(None, [population])))
             named = dict(guess.columns)
-            notes = (Note("columns-guessed", f"read as {guess}"), *guess.notes)
+            unused = (Note("columns-not-used", f"not used: {guess.unused}"),) if guess.unused else ()
+            notes = (Note("columns-guessed", f"read as {guess}"), *unused, *guess.notes)
         reading = read(opened, named, population)
     return reading.counts, (*notes, *reading.notes)
 
@@ -200,8 +261,10 @@ def analyse(
     name: str | None = None,
     reference: Mapping[str, Any] | None = None,
     missing_covariates: str = "refuse",
+    sheet: str | None = None,
+    recipe: PathLike | None = None,
     **columns: Unpack[AllColumns],
-) -> Analysis:
+) -> Any:
     r"""Fit by every method, decide by one, and keep all of it for the terminal, a file or a report.
 
     Parameters
@@ -212,12 +275,18 @@ def analyse(
     settings : Settings, optional
         Method, prior, costs, level of intervals, length of the decision table.
     truth : str or CountTable, optional
-        Column with the true statuses, which judge the answers and inform no fit (`known` does). For counts:
-        the same individuals with their true statuses as `known`.
+        Column with the true statuses, which judge the answers and inform no fit (`known` does); in a file
+        of its own, `"truth.csv:column"`, it is joined by individual. For counts: the same individuals with
+        their true statuses as `known`.
     memory : str, optional
         The most memory to use for files, such as "4GB".
     name : str, optional
         What to call the data, if not by the name of the file.
+    sheet : str, optional
+        The sheet of a workbook; the first if not given.
+    recipe : str or path, optional
+        A recipe that `binreps read` wrote, or the summary of an analysis: the table is read exactly so, and
+        refused if it differs. It names the columns, so none is given beside it.
     population : str, optional
         Column of the populations, which took the same test.
     covariates : str or list of str, optional
@@ -226,9 +295,13 @@ def analyse(
     **columns
         Which column plays which part, as in `count_table`; those that are not named are guessed.
 
+    source : str, optional
+        Column that says who or what gave the result: each source then has error rates of its own. Settings
+        with the method "sources" make a source of each column of a wide table.
+
     Returns
     -------
-    Analysis
+    Analysis, or SourceAnalysis where each source has rates of its own
 
     Examples
     --------
@@ -249,8 +322,9 @@ def analyse(
     >>> source.guess.kind, source.guess.columns["replicates"], source.missing
     ('wide', ['first', 'second', 'third'], 1)
     """
-    how: Any = {"reference": reference, "missing_covariates": missing_covariates, **columns}
-    with analysing(table, settings, truth=truth, memory=memory, name=name, **how) as analysis:
+    how: Any = {"memory": memory, "name": name, "sheet": sheet, "recipe": recipe}
+    how |= {"reference": reference, "missing_covariates": missing_covariates}
+    with analysing(table, settings, truth=truth, **how, **columns) as analysis:
         return analysis
 
 
@@ -264,8 +338,10 @@ def analysing(
     name: str | None = None,
     reference: Mapping[str, Any] | None = None,
     missing_covariates: str = "refuse",
+    sheet: str | None = None,
+    recipe: PathLike | None = None,
     **columns: Unpack[AllColumns],
-) -> Iterator[Analysis]:
+) -> Iterator[Any]:
     """`analyse`, with the files kept open: what is written meanwhile needs no second reading."""
     settings = settings or Settings()
     if isinstance(table, CovariateTable):
@@ -282,9 +358,46 @@ def analysing(
         return
     if isinstance(truth, CountTable):
         raise OptionError("the truth of a table must be the name of its column, got a CountTable")
-    named = named_columns(columns, truth)  # type: ignore[arg-type]
-    with open_table(table, column_names(named), memory=memory, name=name) as opened:
-        yield analysed_source(read_source(opened, named, reference, missing_covariates), settings)
+    how: Any = {"memory": memory, "name": name, "sheet": sheet, "recipe": recipe}
+    named = columns if recipe is None else recipe_columns(load_recipe(recipe), {**columns, "truth": truth})
+    how |= {"reference": reference, "missing_covariates": missing_covariates}
+    with reading_source(table, columns, truth, **how) as source:  # type: ignore[arg-type]
+        if wants_sources(named, settings):
+            yield analysed_by_source(source, settings, source_notes(source))
+        else:
+            yield analysed_source(source, settings)
+
+
+@contextmanager
+def reading_source(
+    table: Any,
+    columns: Mapping[str, Any],
+    truth: str | None,
+    *,
+    memory: str | None = None,
+    name: str | None = None,
+    sheet: str | None = None,
+    recipe: PathLike | None = None,
+    reference: Mapping[str, Any] | None = None,
+    missing_covariates: str = "refuse",
+) -> Iterator[Source]:
+    """A table opened and counted, its columns named by a recipe, by the user, or guessed."""
+    known_recipe = None if recipe is None else load_recipe(recipe)
+    if known_recipe is not None:
+        columns = recipe_columns(known_recipe, {**columns, "truth": truth})
+        truth = columns.pop("truth", None)
+        sheet = sheet or recipe_sheet(known_recipe, table)
+    named = named_columns(columns, truth)
+    elsewhere = truth_file(truth) if is_path(table) else None
+    wanted = column_names({**named, "truth": None if elsewhere else truth})
+    with open_table(table, [] if known_recipe else wanted, memory=memory, name=name, sheet=sheet) as opened:
+        if known_recipe is not None:
+            check_recipe(known_recipe, opened, wanted)
+        whole = opened if elsewhere is None else with_truth(opened, named, elsewhere)
+        try:
+            yield read_source(whole, named, reference, missing_covariates)
+        finally:
+            whole.closed = True
 
 
 def named_columns(columns: Mapping[str, Any], truth: str | None) -> dict[str, Any]:
@@ -312,8 +425,15 @@ def read_source(
         check_no_population(named)
     guess = opened.guess(given, list(filter(None, apart.values())))
     status = apart["known"] or apart["truth"]
+    reading = read(opened, {**guess.columns, "known": status}, apart["population"])
+    if guess.kind == "wide" and reading.repeated and "individual" not in given:  # found beyond the first rows
+        columns = dict(guess.columns)
+        individual = columns.pop("individual")
+        if "replicates" not in given:
+            raise several_rows(str(individual))
+        guess = replace(guess, columns=cast(Columns, columns))
+        reading = read(opened, {**columns, "known": status}, apart["population"])
     everything = {**guess.columns, "known": status}
-    reading = read(opened, everything, apart["population"])
     records = read_entries(opened, everything).records(reference, missing_covariates) if covariates else None
     return Source(
         opened.name,
@@ -325,6 +445,9 @@ def read_source(
         records=records,
         columns=tuple(opened.sample),
         missing=reading.missing,
+        no_result=reading.no_result,
+        sheet=None if opened.files is None else opened.files.sheet,
+        separator=None if opened.files is None else opened.files.separator,
         reading=reading,
     )
 

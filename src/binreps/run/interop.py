@@ -17,20 +17,21 @@ from binreps.errors import OptionError
 from binreps.fits.bayes import BayesFit, fit_bayes
 from binreps.fits.covariates import CovariatesFit
 from binreps.fits.mcmc import McmcFit, arviz, to_pymc
+from binreps.fits.sources import SourcesFit, parameters
 from binreps.model import ALIKE, NAMES, Float, Rates
 from binreps.options import check_whole, generator
 
 if TYPE_CHECKING:
-    from binreps.run.sklearn_adapter import ReplicateClassifier
+    from binreps.run.sklearn_adapter import ReplicateClassifier, SourceClassifier
 
-__all__ = ["ReplicateClassifier", "to_arviz", "to_pymc"]
+__all__ = ["ReplicateClassifier", "SourceClassifier", "to_arviz", "to_pymc"]
 
 _CHAINS = 4  # ArviZ compares chains; independent draws may be dealt to as many as one likes
 _MOST_VALUES = 2 * 10**7  # draws × individuals: 160 MB for each of two groups
 
 
 def to_arviz(
-    fit: BayesFit | McmcFit | CovariatesFit, *, rng: np.random.Generator | int, draws: int = 2000
+    fit: BayesFit | McmcFit | CovariatesFit | SourcesFit, *, rng: np.random.Generator | int, draws: int = 2000
 ) -> Any:
     """A posterior as ArviZ's own object: `InferenceData` for ArviZ 0.x, a `DataTree` for ArviZ 1.x.
 
@@ -44,11 +45,13 @@ def to_arviz(
 
     Parameters
     ----------
-    fit : BayesFit, CovariatesFit or McmcFit
+    fit : BayesFit, CovariatesFit, McmcFit or SourcesFit
         The exact posterior is drawn from independently: no burn-in, and R̂ is 1 but for chance. The draws of
-        `fit_mcmc` are taken as they are, chain by chain, with their divergences. With covariates the
-        posterior has `intercept` (at average covariates) and `log_odds` per unit of each column (dimension
-        `term`) too.
+        `fit_mcmc` are taken as they are, chain by chain, with their divergences. A fit by source gives its
+        chains of prevalence, of the error rates by `source`, and of their population, and the log likelihood
+        of each individual's `readings`; for it `rng` and `draws` do nothing.
+        With covariates the posterior has `intercept` (at average covariates) and `log_odds` per unit of each
+        column (dimension `term`) too.
     rng : numpy.random.Generator or int
         Seed of the draws.
     draws : int
@@ -69,25 +72,21 @@ def to_arviz(
     >>> tree.posterior["prevalence"].shape, tree.log_likelihood["s"].shape
     ((4, 500), (4, 500, 100))
     """
+    if isinstance(fit, SourcesFit):
+        return _sources_tree(fit)
     if not isinstance(fit, BayesFit | McmcFit | CovariatesFit):
-        known = "fit_bayes, fit_covariates or fit_mcmc"
-        raise OptionError(f"to_arviz takes a fit by {known}, got {type(fit).__name__}")
+        which = "fit_bayes, fit_covariates, fit_mcmc or fit_sources"
+        raise OptionError(f"to_arviz takes a fit by {which}, got {type(fit).__name__}")
     check_whole("draws", draws, 100, 10**7)
     size = fit.diverging.size if isinstance(fit, McmcFit) else -(-int(draws) // _CHAINS) * _CHAINS
     dims = {name: ["individual"] for name in ("s", "n", "known")}
-    coords: dict[str, Any] = {}
     if isinstance(fit, CovariatesFit):
         _refuse_too_many(fit.records.individuals, size)
         groups = _covariate_groups(fit, size, generator(rng))
-        dims["log_odds"], coords["term"] = ["term"], list(fit.records.terms)
-    else:
-        counts = _with_evidence(fit.counts)
-        _refuse_too_many(counts.individuals, size)
-        groups = _groups(fit, counts, size, generator(rng))
-    az = arviz()
-    if int(az.__version__.split(".")[0]) == 0:
-        return az.from_dict(**groups, dims=dims, coords=coords)
-    return az.from_dict(groups, dims=dims, coords=coords)
+        return _tree(groups, dims={**dims, "log_odds": ["term"]}, coords={"term": list(fit.records.terms)})
+    counts = _with_evidence(fit.counts)
+    _refuse_too_many(counts.individuals, size)
+    return _tree(_groups(fit, counts, size, generator(rng)), dims=dims)
 
 
 def _covariate_groups(fit: CovariatesFit, size: int, rng: np.random.Generator) -> dict[str, dict[str, Any]]:
@@ -115,6 +114,30 @@ def _covariate_groups(fit: CovariatesFit, size: int, rng: np.random.Generator) -
         "observed_data": {"s": s},
         "constant_data": {"n": n, "known": known},
     }
+
+
+def _tree(groups: dict[str, dict[str, Any]], **how: Any) -> Any:
+    """Groups as the object of the ArviZ that is installed."""
+    az = arviz()
+    if int(az.__version__.split(".")[0]) == 0:
+        return az.from_dict(**groups, **how)
+    return az.from_dict(groups, **how)
+
+
+def _sources_tree(fit: SourcesFit) -> Any:
+    """The chains of a fit by source, and the likelihood of each individual."""
+    data = fit.readings.take(np.flatnonzero((fit.readings.sizes[0] > 0) | (fit.readings.known != UNKNOWN)))
+    chains, kept = fit.posterior.sampled.logs.shape[2:]
+    _refuse_too_many(data.individuals, chains * kept)
+    likelihood = np.moveaxis(fit.posterior.log_likelihoods(data), 0, -1)
+    groups: dict[str, dict[str, Any]] = {
+        "posterior": {name: np.asarray(values, float) for name, values in parameters(fit).items()},
+        "constant_data": {"known": np.repeat(data.known, data.weight)},
+    }
+    if likelihood.shape[1] == kept:  # beyond some work fewer draws answer
+        groups["log_likelihood"] = {"readings": np.repeat(likelihood, data.weight, axis=-1).astype(float)}
+    dims = {name: ["source"] for name in NAMES[1:]} | {x: ["individual"] for x in ("readings", "known")}
+    return _tree(groups, dims=dims, coords={"source": [str(name) for name in fit.sources]})
 
 
 def _with_evidence(counts: CountTable) -> CountTable:
@@ -179,9 +202,9 @@ def _predicted(
 
 
 def __getattr__(name: str) -> Any:
-    """The classifier, which alone needs scikit-learn to be defined."""
-    if name != "ReplicateClassifier":
+    """The classifiers, which alone need scikit-learn to be defined."""
+    if name not in ("ReplicateClassifier", "SourceClassifier"):
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from binreps.run.sklearn_adapter import ReplicateClassifier
+    from binreps.run import sklearn_adapter
 
-    return ReplicateClassifier
+    return getattr(sklearn_adapter, name)

@@ -14,6 +14,7 @@ from binreps.fits.overdispersed import fit_overdispersed
 from binreps.fits.point.mode import MAP_PRIOR, fit_map
 from binreps.fits.point.simple import fit_average, fit_median
 from binreps.fits.populations import fit_populations
+from binreps.fits.sources import fit_sources
 from binreps.model import Prior
 from binreps.options import shown
 
@@ -127,6 +128,16 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 drawn=6,
                 extras=lambda fit: {"slope_sd": fit.slope_sd, "tol": fit.tol},
             ),
+            Method(
+                "sources",
+                "By source",
+                "Each source has error rates of its own, which come from a population of sources; the "
+                "posterior was sampled by several chains, until its numerical error was small.",
+                fit_sources,
+                takes_prior=True,
+                always=False,
+                chosen=False,
+            ),
         )
     }
 )
@@ -138,5 +149,5 @@ CHOICES = tuple(method.id for method in METHODS.values() if method.chosen)
 
 def check_method(method: Any) -> None:
     """Refuse a method that nobody can choose."""
-    if not isinstance(method, str) or method not in CHOICES:
+    if not isinstance(method, str) or method not in (*CHOICES, "sources"):
         raise OptionError(f"method must be one of {', '.join(CHOICES)}, got {shown(method)}")

@@ -19,6 +19,7 @@ from binreps.errors import BinrepsError, DataError, OptionError
 from binreps.fits.base import check_fit
 from binreps.model import NAMES, Prior
 from binreps.run.methods import METHODS
+from binreps.run.save_sources import sources_from_dict, sources_to_dict
 from binreps.tables.files import PathLike
 from binreps.tables.write import replacing
 
@@ -73,6 +74,8 @@ def fit_to_dict(fit: Any) -> dict[str, Any]:
         "method": method.id,
         **method.extras(fit),
     }
+    if fit.has_sources:
+        return {**content, **sources_to_dict(fit)}
     if method.takes_prior:
         content["prior"] = prior_to_dict(fit.prior)
     parts = fit.parts
@@ -98,6 +101,8 @@ def fit_from_dict(content: Any) -> Any:
     _check_schema(content)
     method = METHODS[content["method"]]
     try:
+        if method.id == "sources":
+            return sources_from_dict(content)
         how: dict[str, Any] = {"prior": Prior(**content["prior"])} if method.takes_prior else {}
         how |= {name: tuple(content[name]) for name in content.keys() & {"intraclass"}}
         how |= {name: content[name] for name in content.keys() & {"slope_sd", "tol"}}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from binreps.decide.loss import Loss, Predictor, one_of
 from binreps.errors import DataError, OptionError
 from binreps.fits.bayes import fit_bayes
 from binreps.fits.covariates import fit_covariates
+from binreps.fits.sources import fit_sources
 from binreps.model import Float
+from binreps.readings import Readings
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
@@ -78,7 +81,7 @@ class ReplicateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         use_known: bool = False,
         covariates: bool = False,
     ) -> None:
-        self.method = method
+        self.method: Any = method
         self.loss = loss
         self.inconclusive = inconclusive
         self.use_known = use_known
@@ -104,7 +107,7 @@ class ReplicateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         known = _known(y, n.size) if self.use_known and y is not None else None
         if self.covariates:
             method: Callable[..., Any] = fit_covariates if self.method is fit_bayes else self.method
-            self.fit_ = method(CovariateTable(n, s, more, sample_weight, known))
+            self.fit_: Any = method(CovariateTable(n, s, more, sample_weight, known))
         else:
             self.fit_ = self.method(CountTable(n, s, sample_weight, known))
         self.classes_ = np.array([0, 1])
@@ -124,6 +127,62 @@ class ReplicateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         answers = (self.loss or Loss()).classify(self.predict_proba(X)[:, 1])
         values = np.array([0, self.inconclusive, 1])
         return np.asarray(values[np.where(np.isnan(answers), 1, 2 * answers).astype(int)])
+
+
+class SourceClassifier(ReplicateClassifier):
+    """Positive or negative from what each source said, with or without labels.
+
+    X has one column per source: 0, 1, or NaN where it said nothing. All else is as in `ReplicateClassifier`.
+
+    Parameters
+    ----------
+    method : callable, optional
+        From `Readings` to a fit; `fit_sources` with the seed 1 if not given.
+    loss, inconclusive, use_known
+        As in `ReplicateClassifier`.
+
+    Examples
+    --------
+    >>> X = np.repeat([[1, 1, 1], [1, 1, 0], [0, 0, 1], [0, 0, 0]], [30, 20, 20, 30], axis=0)
+    >>> SourceClassifier().fit(X).predict([[1, 1, np.nan], [0, np.nan, 0]])
+    array([1, 0])
+    """
+
+    def __init__(
+        self,
+        *,
+        method: Callable[[Readings], Any] | None = None,
+        loss: Loss | None = None,
+        inconclusive: float = -1,
+        use_known: bool = False,
+    ) -> None:
+        self.method: Any = method
+        self.loss = loss
+        self.inconclusive = inconclusive
+        self.use_known = use_known
+
+    def fit(
+        self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> SourceClassifier:
+        """Fit the rates of each column."""
+        array = np.asarray(X)
+        if self.use_known and y is None:
+            raise OptionError("use_known=True needs the labels y, got none")
+        known = _known(y, len(array)) if self.use_known and y is not None else None
+        readings = Readings.wide(array, weight=sample_weight, known=known)
+        self.fit_ = (self.method or partial(fit_sources, rng=1))(readings)
+        self.classes_ = np.array([0, 1])
+        self.n_features_in_ = array.shape[1]
+        return self
+
+    def predict_proba(self, X: ArrayLike) -> Float:
+        """The probabilities of being negative and positive, one row per new individual."""
+        check_is_fitted(self)
+        array = np.asarray(X)
+        if array.ndim != 2 or array.shape[1] != self.n_features_in_:
+            raise DataError(f"X must have {self.n_features_in_} columns, one per source, got {array.shape}")
+        positive = self.fit_.predict(Readings.wide(array))
+        return np.column_stack([1 - positive, positive])
 
 
 def _columns(X: Any, covariates: bool) -> tuple[NDArray[Any], NDArray[Any], dict[str, NDArray[Any]]]:

@@ -16,6 +16,7 @@ from binreps.show.wording import (
     changed_words,
     command_line,
     methods_paragraph,
+    missing_words,
     named_methods,
     named_odds,
     named_rates,
@@ -24,6 +25,7 @@ from binreps.show.wording import (
     plural,
     profile_words,
     python_lines,
+    read_words,
     with_interval,
 )
 from binreps.table import Table, format_value
@@ -70,6 +72,8 @@ def report(analysis: Analysis, individuals: Table | None = None, scores_file: st
         plural=plural,
         percent=percent,
         with_interval=with_interval,
+        read_words=read_words,
+        missing_words=missing_words,
     )
 
 

@@ -9,8 +9,10 @@ from typing import Any
 
 from binreps._version import __version__
 from binreps.decide.evaluate import Evaluation
+from binreps.decide.loss import Loss
 from binreps.notes import Note
 from binreps.run.analysis import Analysis, Estimate, Part, Settings, Source
+from binreps.run.recipe import recipe_of
 from binreps.run.save import fit_to_dict, prior_to_dict
 from binreps.show.wording import command_line, methods_paragraph
 from binreps.table import Table
@@ -34,7 +36,8 @@ def summary(analysis: Analysis) -> dict[str, Any]:
         "schema": SCHEMA,
         "version": VERSION,
         "binreps": __version__,
-        "input": _source(analysis.source),
+        "input": input_values(analysis.source),
+        "recipe": recipe_of(analysis.source),
         "options": _options(analysis.settings),
         "data": {
             "individuals": counts.individuals,
@@ -54,7 +57,7 @@ def summary(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def _source(source: Source) -> dict[str, Any]:
+def input_values(source: Source) -> dict[str, Any]:
     """The input, by name and hash; folders stay private."""
     hashes = zip(source.paths, source.sha256, strict=True)
     return {
@@ -67,24 +70,31 @@ def _source(source: Source) -> dict[str, Any]:
         "population": source.population,
         "covariates": list(source.covariates),
         "missing": source.missing,
+        "no_result": dict(source.no_result),
+        "read_as": str(source.guess) if source.guess else None,
+        "not_used": dict(source.guess.others or {}) if source.guess else {},
     }
 
 
 def _options(settings: Settings) -> dict[str, Any]:
     """What the user chose."""
-    loss = settings.loss
     return {
         "method": settings.method,
         "prior": {**prior_to_dict(settings.prior), "region": settings.prior.region.words},
-        "loss": {
-            "false_positive": loss.false_positive,
-            "false_negative": loss.false_negative,
-            "inconclusive_negative": loss.inconclusive_negative,
-            "inconclusive_positive": loss.inconclusive_positive,
-            "thresholds": list(loss.thresholds),
-        },
+        "loss": loss_values(settings.loss),
         "level": settings.level,
         "replicates": settings.replicates,
+    }
+
+
+def loss_values(loss: Loss) -> dict[str, Any]:
+    """What answers cost."""
+    return {
+        "false_positive": loss.false_positive,
+        "false_negative": loss.false_negative,
+        "inconclusive_negative": loss.inconclusive_negative,
+        "inconclusive_positive": loss.inconclusive_positive,
+        "thresholds": list(loss.thresholds),
     }
 
 

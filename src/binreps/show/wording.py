@@ -10,7 +10,7 @@ from binreps._version import __version__
 from binreps.decide.loss import Loss, check_loss, decision_words
 from binreps.fits.base import Fit, check_one_population
 from binreps.model import NAMES, Prior
-from binreps.run.analysis import Analysis, Estimate, Part, Settings
+from binreps.run.analysis import Analysis, Estimate, Part, Settings, Source
 from binreps.run.methods import METHODS
 from binreps.table import Table, format_value
 from binreps.tables.roles import PARTS
@@ -51,6 +51,23 @@ def with_interval(one: Estimate) -> str:
     if one.lower != one.lower:
         return percent(one.estimate)
     return f"{percent(one.estimate)} ({percent(one.lower)} to {percent(one.upper)})"
+
+
+def read_words(source: Source) -> list[str]:
+    """How the data were read, which columns are not used and why, and the words for no result."""
+    if source.guess is None:
+        return []
+    words = [f"read as {source.guess}"]
+    words += [f"not used: {source.guess.unused}"] if source.guess.unused else []
+    return words
+
+
+def missing_words(source: Source) -> str:
+    """How many results are missing, and by which words, if they were counted."""
+    if source.missing is None:
+        return ""
+    words = ", ".join(f"{word!r} {number:,}" for word, number in list(source.no_result.items())[:8])
+    return plural(source.missing, "missing result") + (f" ({words})" if words else "")
 
 
 def named_rates(part: Part) -> Table:
@@ -184,7 +201,11 @@ def _region_words(prior: Prior) -> str:
 
 def command_line(analysis: Analysis, out: str | None = None) -> str:
     """The command that repeats the analysis."""
-    source, settings = analysis.source, analysis.settings
+    return command_words(analysis.source, analysis.settings, out)
+
+
+def command_words(source: Source, settings: Settings, out: str | None = None) -> str:
+    """The command that analyses a source by these settings."""
     words = ["binreps", "analyse", *source.paths]
     for name, value in (source.guess.columns if source.guess else {}).items():
         if name == "known" or value is None:
@@ -192,7 +213,7 @@ def command_line(analysis: Analysis, out: str | None = None) -> str:
         several = value if isinstance(value, list | tuple) else [value]
         option = PARTS[name].option or name
         words += [part for each in several for part in (f"--{option}", str(each))]
-    for name in ("known", "truth", "population"):
+    for name in ("known", "truth", "population", "sheet"):
         if getattr(source, name) is not None:
             words += [f"--{name}", getattr(source, name)]
     words += [part for option, value in _chosen(settings) for part in (f"--{option}", value) if part]
@@ -249,7 +270,7 @@ def python_lines(analysis: Analysis) -> str:
         data = f"br.CountTable({cells.n.tolist()}, {cells.s.tolist()}, {cells.weight.tolist()})"
         return f"import binreps as br\n\nanalysis = br.analyse({data}, {chosen})"
     columns: dict[str, Any] = dict(source.guess.columns)
-    columns |= {name: getattr(source, name) for name in ("known", "truth", "population")}
+    columns |= {name: getattr(source, name) for name in ("known", "truth", "population", "sheet")}
     keywords = "".join(f", {name}={value!r}" for name, value in columns.items() if value is not None)
     paths = list(source.paths)
     table = "table" if not paths else repr(paths[0] if len(paths) == 1 else paths)

@@ -17,11 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import betaln, expit, logit
 
-from binreps.counts import CountTable, whole_numbers
+from binreps.counts import UNKNOWN, CountTable, whole_numbers
 from binreps.covariates import CovariateTable
 from binreps.errors import OptionError
 from binreps.model import ALIKE, Float, Rates
 from binreps.options import generator, real, shown
+from binreps.readings import Readings
 from binreps.table import Table
 
 Replicates = int | Sequence[int] | NDArray[np.int64]
@@ -103,13 +104,17 @@ def simulate(
     *,
     covariates: Mapping[str, Any] | None = None,
     log_odds: Mapping[str, float] | None = None,
-) -> Simulation:
+) -> Any:
     """Draw individuals from the model, each with replicates, positives and a true status.
+
+    Where the error rates are arrays, each entry is a source: every individual is read once by as many
+    different
+    sources as it has replicates, and a `SourceSimulation` comes back.
 
     Parameters
     ----------
     rates : Rates
-        Prevalence and error rates, three numbers.
+        Prevalence and error rates, three numbers; or a prevalence, and the error rates of each source.
     individuals : int
         How many.
     replicates : int or sequence of int
@@ -125,7 +130,7 @@ def simulate(
 
     Returns
     -------
-    Simulation
+    Simulation or SourceSimulation
 
     See Also
     --------
@@ -138,7 +143,12 @@ def simulate(
     (200, [2, 3, 4, 5, 6])
     >>> simulation.counts.individuals
     200
+    >>> readers = simulate(Rates(0.4, [0.1, 0.2, 0.3], [0.05, 0.1, 0.4]), 200, 3, rng=1)
+    >>> print(readers.readings)
+    Readings: 200 individuals, 600 readings by 3 sources, 200 records
     """
+    if np.ndim(rates.false_positive) or np.ndim(rates.false_negative):
+        return _simulate_sources(rates, _individuals(individuals), _choices(replicates), generator(rng))
     theta, p, q = _three_numbers(rates)
     size, choices, rng = _individuals(individuals), _choices(replicates), generator(rng)
     n = rng.choice(choices, size)
@@ -160,6 +170,58 @@ def _chances(theta: float, size: int, covariates: Mapping[str, Any], log_odds: d
     if not np.all(np.isfinite(slopes)):
         raise OptionError(f"log_odds must be finite numbers, got {shown(log_odds)}")
     return np.asarray(expit(logit(theta) + table.rows_of(covariates)[0] @ slopes))
+
+
+@dataclass(frozen=True, eq=False)
+class SourceSimulation:
+    """Simulated readings by sources, and the true status of each individual.
+
+    Attributes
+    ----------
+    individual, source, result : ndarray
+        Of each reading.
+    truth : ndarray
+        Status of each individual, 0 or 1.
+    sources : int
+        How many there are, whether they read anyone or not.
+    """
+
+    individual: NDArray[np.int64]
+    source: NDArray[np.int64]
+    result: NDArray[np.int64]
+    truth: NDArray[np.int64]
+    sources: int
+
+    @property
+    def readings(self) -> Readings:
+        """The readings as a study sees them: source j is called j + 1, every status is unknown."""
+        names = range(1, self.sources + 1)
+        unknown = np.full(self.truth.size, UNKNOWN, np.int8)
+        return Readings.counted(names, self.individual, self.source, self.result, 1 - self.result, unknown)
+
+    def table(self) -> Table:
+        """One row per reading."""
+        columns: dict[str, Any] = {"individual": self.individual + 1, "source": self.source + 1}
+        columns |= {"result": self.result, "truth": self.truth[self.individual]}
+        return Table(columns)
+
+
+def _simulate_sources(
+    rates: Rates, size: int, choices: NDArray[np.int64], rng: np.random.Generator
+) -> SourceSimulation:
+    """Readings by different sources, drawn at random for each individual."""
+    p, q = np.broadcast_arrays(np.atleast_1d(rates.false_positive), np.atleast_1d(rates.false_negative))
+    if np.ndim(rates.prevalence) or p.ndim != 1 or np.isnan([rates.prevalence, *p, *q]).any():
+        raise OptionError("rates must have one prevalence and an error rate of each source, none missing")
+    if choices.max() > p.size:
+        raise OptionError(f"replicates must be at most the number of sources, {p.size}, got {choices.max()}")
+    n = rng.choice(choices, size)
+    truth = (rng.random(size) < rates.prevalence).astype(np.int64)
+    of = np.repeat(np.arange(size), n)
+    chosen = [rng.choice(p.size, k, replace=False) for k in n.tolist()]
+    by = np.concatenate([np.zeros(0, np.int64), *chosen]).astype(np.int64)
+    chance = np.where(truth[of] == 1, 1 - q[by], p[by])
+    return SourceSimulation(of, by, (rng.random(of.size) < chance).astype(np.int64), truth, p.size)
 
 
 def simulate_counts(

@@ -13,23 +13,31 @@ import gzip
 import os
 import re
 import tempfile
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from binreps.errors import DataError, OptionError
+from binreps.notes import Note
+from binreps.tables.header import (
+    EXPORT,
+    HEAD_ROWS,
+    check_same_columns,
+    layout_notes,
+    repeated,
+    table_end,
+    unique,
+)
+from binreps.tables.sheets import read_sheet
 from binreps.tables.sql import quoted
-from binreps.tables.tally import ORDER, plain_text
+from binreps.tables.tally import ORDER
 
 if TYPE_CHECKING:
     import duckdb
 
 PathLike = str | os.PathLike[str]
-_Rows = tuple["duckdb.DuckDBPyRelation", Iterable[str]]  # and the names that several columns have
 
 FORMATS = {
     "csv": ("csv", "tsv", "tab", "txt"),
@@ -37,9 +45,8 @@ FORMATS = {
     "arrow": ("arrow", "feather", "ipc"),
     "excel": ("xlsx", "xlsm"),
 }
-_EXPORT = "in the spreadsheet program choose File → Save As → CSV UTF-8, and use that file"
 _SEPARATORS = (",", ";", "\t", "|")
-_HEAD_BYTES, _HEAD_LINES = 2**16, 30  # where a header must be found
+_HEAD_BYTES = 2**16  # where a header must be found, and notes at the end
 _FEW_BYTES, _FEW_ROWS = 100 * 2**20, 10**6  # of input up to which rows are sorted back into their order
 
 
@@ -51,6 +58,10 @@ class OpenFiles:
     relation: duckdb.DuckDBPyRelation
     connection: duckdb.DuckDBPyConnection
     twice: frozenset[str] = frozenset()  # names that several columns have; all but the first are renamed
+    notes: tuple[Note, ...] = ()  # what lies above and below the table, and which sheet was read
+    sheet: str | None = None
+    separator: str | None = None
+    sheets: tuple[str, ...] = ()  # all that the first workbook has
 
     def check_single(self, names: Sequence[str]) -> None:
         """Refuse to use a column of which there are two."""
@@ -67,9 +78,34 @@ class OpenFiles:
         return self.relation.project(f'*, row_number() OVER () AS "{ORDER}"')
 
 
+@dataclass(frozen=True)
+class _How:
+    """What is asked of the files: columns that their header has, a sheet, a folder to work in."""
+
+    wanted: Sequence[str]
+    sheet: str | None
+    folder: str
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The rows of files, names that several columns have, and how the table lies in them."""
+
+    rows: duckdb.DuckDBPyRelation
+    twice: Iterable[str] = ()
+    notes: tuple[Note, ...] = ()
+    sheet: str | None = None
+    separator: str | None = None
+    sheets: tuple[str, ...] = ()  # all that the first workbook has
+
+
 @contextmanager
 def open_files(
-    path: PathLike | Sequence[PathLike], wanted: Sequence[str] = (), *, memory: str | None = None
+    path: PathLike | Sequence[PathLike],
+    wanted: Sequence[str] = (),
+    *,
+    memory: str | None = None,
+    sheet: str | None = None,
 ) -> Iterator[OpenFiles]:
     """Files found, sniffed and opened once, closed at the end; what DuckDB says becomes one sentence."""
     import duckdb
@@ -80,8 +116,12 @@ def open_files(
         _connected(spill, memory) as connection,
     ):
         try:
-            relation, twice = _READERS[_format(paths)](connection, paths, wanted)
-            yield OpenFiles(tuple(paths), relation, connection, frozenset(twice))
+            kind = _format(paths)
+            if sheet is not None and kind != "excel":
+                raise OptionError(f"sheet names a sheet of a workbook, and {paths[0]} is none; got {sheet!r}")
+            found = _READERS[kind](connection, paths, _How(wanted, sheet, spill))
+            how = (found.notes, found.sheet, found.separator, found.sheets)
+            yield OpenFiles(tuple(paths), found.rows, connection, frozenset(found.twice), *how)
         except duckdb.Error as error:
             raise DataError(_explained(str(error), paths)) from error
         except RuntimeError as error:
@@ -154,7 +194,7 @@ def _format(paths: Sequence[Path]) -> str:
     if unknown:
         odd = next(file for file in paths if ending(file) == unknown[0])
         readable = "CSV, Parquet, Arrow/Feather or .xlsx"
-        advice = _EXPORT if unknown[0] in ("xls", "xlsb", "ods", "numbers") else f"{readable} can"
+        advice = EXPORT if unknown[0] in ("xls", "xlsb", "ods", "numbers") else f"{readable} can"
         raise DataError(f"{odd} cannot be read; {advice}")
     if len(formats) > 1:
         raise DataError(f"files of one kind can be read together, got {' and '.join(sorted(formats))}")
@@ -181,26 +221,58 @@ class _Dialect:
     columns: tuple[str, ...]
     zipped: bool
     twice: frozenset[str]
+    above: int = 0  # lines above the header that say something
 
 
-def _read_csv(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], wanted: Sequence[str]) -> _Rows:
+def _read_csv(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], how: _How) -> _Found:
     """Text files with the same columns; separator, order and titles may differ from file to file."""
     groups: dict[_Dialect, list[Path]] = {}
+    notes: list[Note] = []
     for file in paths:
-        groups.setdefault(_dialect(file, wanted), []).append(file)
+        dialect = _dialect(file, how.wanted)
+        part, below = _without_notes(file, dialect, how.folder)
+        groups.setdefault(dialect, []).append(part)
+        notes += layout_notes(str(file), dialect.above, below)
+        check_same_columns(paths[0], next(iter(groups)).columns, file, dialect.columns)
     first = next(iter(groups))
-    relations = []
-    for dialect, files in groups.items():
-        if set(dialect.columns) != set(first.columns):
-            differing = ", ".join(repr(name) for name in sorted({*dialect.columns} ^ {*first.columns}))
-            raise DataError(
-                f"{files[0]} and {paths[0]} differ in columns {differing}; give files with the same"
-            )
-        relations.append(_read_alike(connection, files, dialect).select(*map(quoted, first.columns)))
-    whole = relations[0]
+    relations = [_read_alike(connection, files, dialect) for dialect, files in groups.items()]
+    whole = relations[0].select(*map(quoted, first.columns))
     for relation in relations[1:]:
-        whole = whole.union(relation)
-    return whole, {name for dialect in groups for name in dialect.twice}
+        whole = whole.union(relation.select(*map(quoted, first.columns)))
+    twice = {name for dialect in groups for name in dialect.twice}
+    return _Found(whole, twice, tuple(dict.fromkeys(notes)), separator=first.separator)
+
+
+def _without_notes(file: Path, dialect: _Dialect, folder: str) -> tuple[Path, int]:
+    """The file, or a copy without the notes below its table, and how many lines they are.
+
+    Only the end of a file of moderate size is looked at; a quotation mark there that is not closed may belong
+    to a field of several lines, and then the file is left as it is.
+    """
+    size = file.stat().st_size
+    if dialect.zipped or size > _FEW_BYTES:
+        return file, 0
+    with file.open("rb") as handle:
+        handle.seek(max(0, size - _HEAD_BYTES))
+        tail = handle.read()
+    lines = tail.splitlines(keepends=True)[1 if size > _HEAD_BYTES else 0 :]
+    if size <= _HEAD_BYTES:
+        lines = lines[dialect.skip + 1 :]
+    try:
+        texts = [line.decode("utf-8") for line in lines]
+    except UnicodeDecodeError:
+        return file, 0
+    if not texts or any(text.count('"') % 2 for text in texts):
+        return file, 0
+    rows = [next(csv.reader([text.rstrip("\r\n")], delimiter=dialect.separator), []) for text in texts]
+    end = table_end(rows, len(dialect.columns))
+    below = sum(bool(row) for row in rows[end:])
+    if not below:
+        return file, 0
+    copy = Path(folder, f"{len(os.listdir(folder))}-{file.name}")  # noqa: PTH208 - a number of its own
+    with file.open("rb") as source, copy.open("wb") as target:
+        target.write(source.read(size - sum(map(len, lines[end:]))))
+    return copy, below
 
 
 def _read_alike(
@@ -227,17 +299,26 @@ def _dialect(file: Path, wanted: Sequence[str]) -> _Dialect:
     lines, zipped = _head(file)
     if not wanted:
         separator, skip, fields = _likely_header(lines)
-        return _Dialect(separator, skip, _unique(file, fields, wanted), zipped, _repeated(fields))
+        return _made_dialect(file, lines, (separator, skip, fields), zipped, wanted)
     for separator in _SEPARATORS:
         for skip, line in enumerate(lines):
             fields = [field.strip() for field in next(csv.reader([line], delimiter=separator), [])]
             if set(wanted) <= set(fields):
-                return _Dialect(separator, skip, _unique(file, fields, wanted), zipped, _repeated(fields))
+                return _made_dialect(file, lines, (separator, skip, fields), zipped, wanted)
     header = next((line for line in lines if line.strip()), "")
     guess = max(_SEPARATORS, key=header.count)
     columns = ", ".join(repr(field.strip()) for field in next(csv.reader([header], delimiter=guess), []))
     missing = " and ".join(repr(name) for name in wanted if name not in header) or repr(wanted[0])
     raise DataError(f"{file} has no header with a column {missing}; its first line has {columns}")
+
+
+def _made_dialect(
+    file: Path, lines: Sequence[str], found: tuple[str, int, list[str]], zipped: bool, wanted: Sequence[str]
+) -> _Dialect:
+    """How a file is laid out, from its separator and header."""
+    separator, skip, fields = found
+    above = sum(bool(line.strip(f" {separator}")) for line in lines[:skip])
+    return _Dialect(separator, skip, unique(file, fields, wanted), zipped, repeated(fields), above)
 
 
 def _likely_header(lines: Sequence[str]) -> tuple[str, int, list[str]]:
@@ -274,50 +355,28 @@ def _head(file: Path) -> tuple[list[str], bool]:
         raise DataError(_not_utf8(file)) from None
     if "\0" in text:
         raise DataError(_not_utf8(file))
-    return text.splitlines()[:_HEAD_LINES], zipped
+    return text.splitlines()[:HEAD_ROWS], zipped
 
 
 def _not_utf8(file: Path) -> str:
     """The sentence for text in another encoding."""
-    return f"{file} is not UTF-8 text; {_EXPORT}"
+    return f"{file} is not UTF-8 text; {EXPORT}"
 
 
-def _unique(file: Path, fields: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
-    """Column names made different, with a name for those without."""
-    columns: list[str] = []
-    taken: set[str] = set()
-    for position, field in enumerate(fields, start=1):
-        if field in columns and field in wanted:
-            raise DataError(f"{file} has two columns {field!r}; rename one of them")
-        name = field or f"column{position}"
-        while name.casefold() in taken:
-            name += "_"
-        columns.append(name)
-        taken.add(name.casefold())
-    return tuple(columns)
-
-
-def _repeated(fields: Sequence[str]) -> frozenset[str]:
-    """Names that several columns have."""
-    return frozenset(field for field in fields if field and fields.count(field) > 1)
-
-
-def _read_parquet(
-    connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], wanted: Sequence[str]
-) -> _Rows:
+def _read_parquet(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], how: _How) -> _Found:
     """Parquet files with the same columns."""
-    del wanted  # the tally says which is not there
+    del how  # the tally says which column is not there
     try:
-        return connection.read_parquet([_escaped(file) for file in paths]), ()
+        return _Found(connection.read_parquet([_escaped(file) for file in paths]))
     except RuntimeError as error:
         if "conversion error" not in str(error):
             raise
         raise DataError(f"{paths[0]} has a column whose name is not text; write it again") from None
 
 
-def _read_arrow(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], wanted: Sequence[str]) -> _Rows:
+def _read_arrow(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], how: _How) -> _Found:
     """Arrow and Feather files, streamed."""
-    del wanted
+    del how
     import pyarrow
     import pyarrow.dataset
 
@@ -325,70 +384,29 @@ def _read_arrow(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], wa
         rows = pyarrow.dataset.dataset(list(map(str, paths)), format="feather")
         for batch in rows.to_batches():
             batch.validate(full=True)  # DuckDB trusts what it is given: a damaged file would end the process
-        return connection.from_arrow(rows), ()
+        return _Found(connection.from_arrow(rows))
     except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError, OSError):
         raise DataError(
             f"{paths[0]} is not an Arrow file (Feather version 2); write it again as such"
         ) from None
 
 
-def _read_excel(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], wanted: Sequence[str]) -> _Rows:
-    """The first sheets of workbooks, every column as text."""
+def _read_excel(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], how: _How) -> _Found:
+    """One sheet of each workbook, every column as text."""
     import pyarrow
 
-    sheets = [_sheet_columns(file, wanted) for file in paths]
-    tables = [pyarrow.table(columns) for columns, _ in sheets]
-    try:
-        whole = connection.from_arrow(pyarrow.concat_tables(tables))
-        return whole, {name for _, twice in sheets for name in twice}
-    except pyarrow.ArrowInvalid:
-        raise DataError("the workbooks differ in columns; give files with the same") from None
-
-
-def _sheet_columns(file: Path, wanted: Sequence[str]) -> tuple[dict[str, Any], frozenset[str]]:
-    """The columns of a workbook's first sheet under the first row with all the wanted names."""
-    import pyarrow
-
-    rows = _sheet_rows(file)
-    first: tuple[str, ...] = ()
-    for row in islice(rows, _HEAD_LINES):
-        fields = tuple((text or "").strip() for text in row)
-        first = first or fields
-        if set(wanted) <= set(fields):
-            names = _unique(file, fields, wanted)
-            columns = list(zip(*rows, strict=True)) or [()] * len(names)
-            texts = (pyarrow.array(column, pyarrow.string()) for column in columns)
-            return dict(zip(names, texts, strict=True)), _repeated(fields)
-    missing = " and ".join(repr(name) for name in wanted if name not in first) or repr(wanted[0])
-    raise DataError(
-        f"the first sheet of {file} has no column {missing}; its first row has {', '.join(map(repr, first))}"
-    )
-
-
-def _sheet_rows(file: Path) -> Iterator[tuple[str | None, ...]]:
-    """The rows of a workbook's first sheet, as text."""
-    try:
-        import openpyxl
-    except ImportError:
-        raise DataError(f"{file} needs openpyxl (pip install 'binreps[excel]'); or {_EXPORT}") from None
-    try:
-        # it warns about styles, which are not read; a filter that stays is safe where other threads read too
-        warnings.filterwarnings("ignore", module="openpyxl")
-        book = openpyxl.load_workbook(file, read_only=True, data_only=True)
-    except Exception as error:
-        raise DataError(_no_workbook(file, error)) from None
-    try:
-        for row in book.worksheets[0].iter_rows(values_only=True):
-            yield tuple(map(plain_text, row))
-    except Exception as error:  # a damaged sheet is found while it is read
-        raise DataError(_no_workbook(file, error)) from None
-    finally:
-        book.close()
-
-
-def _no_workbook(file: Path, error: Exception) -> str:
-    """The sentence for a workbook that openpyxl does not read."""
-    return f"{file} is not a workbook that can be read ({' '.join(str(error).split())}); {_EXPORT}"
+    sheets = [read_sheet(file, how.wanted, how.sheet) for file in paths]
+    first = list(sheets[0].columns)
+    for file, sheet in zip(paths, sheets, strict=True):
+        check_same_columns(paths[0], first, file, list(sheet.columns))
+    tables = [
+        pyarrow.table({name: pyarrow.array(sheet.columns[name], pyarrow.string()) for name in first})
+        for sheet in sheets
+    ]
+    whole = connection.from_arrow(pyarrow.concat_tables(tables))
+    notes = dict.fromkeys(note for sheet in sheets for note in sheet.notes)
+    twice = {name for sheet in sheets for name in sheet.twice}
+    return _Found(whole, twice, tuple(notes), sheets[0].name, sheets=sheets[0].beside)
 
 
 _READERS = {"csv": _read_csv, "parquet": _read_parquet, "arrow": _read_arrow, "excel": _read_excel}

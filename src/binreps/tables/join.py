@@ -22,11 +22,13 @@ from binreps.errors import DataError, OptionError
 from binreps.notes import Note, warn_of
 from binreps.options import check_level, shown
 from binreps.table import Table
+from binreps.tables.by_source import ANSWERS, Asked, long_answers, wide_answers
 from binreps.tables.design import PATTERN, Entries, entries_of, with_pattern
 from binreps.tables.files import PathLike
+from binreps.tables.lookup import table_beside
 from binreps.tables.opened import OpenTable, Reading, native, open_table, read
 from binreps.tables.roles import Columns, Roles
-from binreps.tables.sql import beside, quoted
+from binreps.tables.sql import quoted
 from binreps.tables.tally import (
     ORDER,
     TEXT,
@@ -44,7 +46,6 @@ from binreps.tables.write import check_target, write_file
 ADDED = ("n", "s", "score", "lower", "upper", "decision")
 """The columns that a fit and a loss add, in this order."""
 
-_SQL = {nw.Int64: "BIGINT", nw.Float64: "DOUBLE", nw.String: "VARCHAR"}
 _KEY, _POPULATION = "__binreps_key", "__binreps_population"
 _LARGEST_N = 2**31  # above, the key would not fit into 64 bits
 _MOST_PATTERNS = 200_000  # of covariates, sent to a database as text
@@ -143,10 +144,21 @@ def attach(
     """
     adding = Adding([fit], loss, per=per, new=new, level=level, prefix=prefix)
     adding.check(Roles.of(**columns), population)
-    reading = read(OpenTable(native(table)), columns, population, numbered=True)
+    reading = _read_for(adding, OpenTable(native(table)), columns, population)
     answers, notes = joined(reading, adding)
     warn_of([*_news(reading), *notes])
     return _table_of(answers) if isinstance(table, Table) else answers
+
+
+def _read_for(
+    adding: Adding, table: OpenTable, columns: Mapping[str, Any], population: str | None
+) -> Reading:
+    """The table counted, unless its sources will be, in the pass that finds them."""
+    if not (adding.by_source and Roles.of(**columns).long):
+        return read(table, columns, population, numbered=True)
+    frame, roles = prepare(table.numbered(), Roles.of(**columns))
+    nobody = CountTable([], [])
+    return Reading(table, frame, roles, None, nobody, [], False, 0, 0, (), {}, numbered=True)
 
 
 def _news(reading: Reading) -> list[Note]:
@@ -170,8 +182,16 @@ class Adding:
     level: float = 0.9
     prefix: str = ""
 
+    @property
+    def by_source(self) -> bool:
+        """Whether what answers wants to know who said what."""
+        return any(getattr(each, "has_sources", False) for each in self.answering)
+
     def check(self, roles: Roles, population: str | None) -> None:
         """Refuse what does not go together, before any row is read."""
+        if self.by_source and (not roles.results or (roles.long and roles.source is None)):
+            rule = "a fit by source needs to know who said what"
+            raise OptionError(f"{rule}: give individual, result and source, or replicates")
         if self.per not in ("individual", "replicate") or (self.per == "replicate" and not roles.long):
             choice = "'individual', or 'replicate' for a long table"
             raise OptionError(f"per must be {choice}, got {self.per!r}")
@@ -247,6 +267,8 @@ def joined(reading: Reading, adding: Adding) -> tuple[Any, tuple[Note, ...]]:
     adding.check(reading.roles, reading.population)
     original, table = _rows(reading)
     eager = isinstance(original, nw.DataFrame)
+    if adding.by_source:
+        return _joined_by_source(reading, adding, original, table)
     own = reading.roles
     if any(each.records is not None and each.records.names for each in adding.answering):
         table, roles, values = _with_pattern(table, reading, adding, eager)
@@ -261,6 +283,24 @@ def joined(reading: Reading, adding: Adding) -> tuple[Any, tuple[Note, ...]]:
     answers = finish(original, result, own, list(added.values()), form).to_native()
     asked = [] if adding.new else adding.answering[:1]
     return answers, tuple(note for one in asked for note in _strangers(reading, one))
+
+
+def _joined_by_source(reading: Reading, adding: Adding, original: Frame, table: Frame) -> tuple[Any, Any]:
+    """The same where who said it decides."""
+    roles, asked = reading.roles, Asked(adding.answering[0], adding.loss, adding.new, adding.level)
+    form = _form(roles, reading.repeated, adding.per)
+    what = [name for name in ADDED if name != "decision" or adding.loss is not None]
+    added = _added_names(original, roles, form, adding.prefix, what)
+    if roles.long:
+        found, notes = long_answers(original, table, roles, asked)
+    else:
+        found, notes = wide_answers(original, table, roles, asked, by_row=form == "rows")
+    found = found.rename({ANSWERS[each]: name for each, name in added.items()})
+    if form == "rows by individual":
+        found = found.select(*roles.individual, *added.values())
+        found = table.join(found, on=list(roles.individual), how="left")
+    finish = _in_order if isinstance(original, nw.DataFrame) else _lazily
+    return finish(original, found, roles, list(added.values()), form).to_native(), notes
 
 
 def _rows(reading: Reading) -> tuple[Frame, Frame]:
@@ -366,45 +406,7 @@ def _lookup(original: Frame, scores: dict[str, list[Any]], added: dict[str, str]
     types = {_KEY: nw.Int64} | {name: _TYPES.get(what, nw.Float64) for what, name in added.items()}
     if _POPULATION in scores:
         columns[_POPULATION], types[_POPULATION] = scores[_POPULATION], nw.String
-    engine, native = original.implementation, original.to_native()
-    if isinstance(original, nw.DataFrame):
-        return _small_table(columns, types, engine)
-    if engine.is_duckdb():
-        return nw.from_native(beside(native, columns, {name: _SQL[types[name]] for name in columns}))
-    if engine.is_pyspark() or engine.is_pyspark_connect():
-        return nw.from_native(_spark_table(native.sparkSession, columns, types))
-    if engine.is_polars():
-        return _small_table(columns, types, engine).lazy()
-    return _small_table(columns, types, "pyarrow").lazy(backend=engine)
-
-
-def _small_table(columns: dict[str, list[Any]], types: dict[str, Any], backend: Any) -> Frame:
-    """An eager table from columns; a series keeps None where `from_dict` makes it text in older pandas."""
-    return nw.from_dict(
-        {name: nw.new_series(name, values, types[name], backend=backend) for name, values in columns.items()}
-    )
-
-
-def _spark_table(session: Any, columns: dict[str, list[Any]], types: dict[str, Any]) -> Any:
-    """A table on the user's own session, sent to every worker instead of shuffling the rows.
-
-    It is written in SQL: from Python rows, Spark would need Python on the workers to read it. The first row
-    is null, which joins nothing; it gives the columns their types, also where there is no other row.
-    """
-    sql = {nw.Int64: "BIGINT", nw.Float64: "DOUBLE", nw.String: "STRING"}
-    kinds = [sql[types[name]] for name in columns]
-    rows = [(None,) * len(kinds), *zip(*columns.values(), strict=True)]
-    values = ", ".join(
-        "(" + ", ".join(_spark_literal(v, kind) for v, kind in zip(row, kinds, strict=True)) + ")"
-        for row in rows
-    )
-    names = ", ".join(f"`{name.replace('`', '``')}`" for name in columns)
-    return session.sql(f"SELECT * FROM VALUES {values} AS lookup({names})").hint("broadcast")
-
-
-def _spark_literal(value: object, kind: str) -> str:
-    """A value in Spark's SQL."""
-    return f"CAST({'NULL' if value is None else repr(str(value))} AS {kind})"
+    return table_beside(original, columns, types)
 
 
 def _with_answers(table: Frame, roles: Roles, lookup: Frame, form: _Form) -> Frame:
@@ -506,7 +508,7 @@ def score_file(
     adding.check(roles, population)
     with open_table(path, [*roles.used, *filter(None, [population])], memory=memory) as opened:
         check_target(target, opened.paths)
-        reading = read(opened, columns, population, numbered=True)
+        reading = _read_for(adding, opened, columns, population)
         notes = write_joined(reading, adding, target)
     warn_of([*_news(reading), *notes])
     return Path(target)

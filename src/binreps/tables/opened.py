@@ -12,7 +12,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Unpack
@@ -20,14 +20,23 @@ from typing import Any, Unpack
 import narwhals.stable.v2 as nw
 
 from binreps.counts import CountTable
-from binreps.errors import DataError
+from binreps.errors import DataError, OptionError
 from binreps.notes import Note, warn_of
 from binreps.table import Table
 from binreps.tables.files import OpenFiles, PathLike, open_files
 from binreps.tables.groups import counted_groups, group_names
 from binreps.tables.guess import Guess, guess_columns
 from binreps.tables.roles import Columns, Roles, column_names
-from binreps.tables.tally import ORDER, Frame, collected, open_frame, prepare, tally
+from binreps.tables.tally import (
+    ORDER,
+    Frame,
+    collected,
+    no_result_note,
+    no_result_words,
+    open_frame,
+    prepare,
+    tally,
+)
 
 _SAMPLE = 1000  # rows that columns are guessed from
 
@@ -74,6 +83,7 @@ class OpenTable:
         guess = guess_columns(self.sample, columns, left_out)
         if self.files is not None:
             self.files.check_single(column_names(guess.columns))
+            return replace(guess, notes=(*self.files.notes, *guess.notes))
         return guess
 
     def numbered(self) -> Any:
@@ -86,13 +96,20 @@ class OpenTable:
 
 @contextmanager
 def open_table(
-    table: Any, wanted: Sequence[str] = (), *, memory: str | None = None, name: str | None = None
+    table: Any,
+    wanted: Sequence[str] = (),
+    *,
+    memory: str | None = None,
+    name: str | None = None,
+    sheet: str | None = None,
 ) -> Iterator[OpenTable]:
     """A path, several, a dataframe or a `Table` as an open table; files are closed at the end."""
     if not is_path(table):
+        if sheet is not None:
+            raise OptionError(f"sheet names a sheet of a workbook, and the table is none; got {sheet!r}")
         yield OpenTable(native(table), name or "data")
         return
-    with open_files(table, wanted, memory=memory) as files:
+    with open_files(table, wanted, memory=memory, sheet=sheet) as files:
         first, more = files.paths[0].name, len(files.paths) - 1
         opened = OpenTable(files.relation, name or (f"{first} and {more} more" if more else first), files)
         try:
@@ -153,6 +170,8 @@ class Reading:
     rows, missing : int
         Rows that belong to an individual; results that are missing.
     notes : tuple of Note
+    no_result : dict
+        Words that were read as no result, and how often.
     """
 
     table: OpenTable
@@ -165,6 +184,7 @@ class Reading:
     rows: int
     missing: int
     notes: tuple[Note, ...]
+    no_result: Mapping[str, int]  # words that were read as no result, and how often
     numbered: bool = False  # whether the frame has the rows' order already
 
     @property
@@ -189,18 +209,29 @@ def read(
     if population is None:
         found, roles = prepare(frame, roles)
         one = tally(found, roles)
-        how = (one.repeated, one.rows, one.missing, one.notes)
+        how = (one.repeated, one.rows, one.missing, *_worded(found, roles, one.missing, one.notes))
         return Reading(table, found, roles, None, one.counts, one.pairs, *how, numbered)
     names = group_names(open_frame(frame), population, roles)
     found, roles = prepare(frame, roles)
     tables, groups = counted_groups(found, roles, names)
     pairs = {pair for each in tables.values() for pair in zip(each.n.tolist(), each.s.tolist(), strict=True)}
-    how = (groups.repeated, groups.rows, groups.missing, groups.notes)
+    worded = _worded(found, roles, groups.missing, groups.notes)
+    how = (groups.repeated, groups.rows, groups.missing, *worded)
     return Reading(table, found, roles, population, tables, sorted(pairs), *how, numbered)
 
 
+def _worded(frame: Frame, roles: Roles, missing: int, notes: tuple[Note, ...]) -> tuple[Any, dict[str, int]]:
+    """The notes with one on words that were read as no result, and these words; looked up if any can be."""
+    words = no_result_words(frame, roles) if missing else {}
+    return (*notes, *no_result_note(words)), words
+
+
 def count_table(
-    table: Any | PathLike | Sequence[PathLike], *, memory: str | None = None, **columns: Unpack[Columns]
+    table: Any | PathLike | Sequence[PathLike],
+    *,
+    memory: str | None = None,
+    sheet: str | None = None,
+    **columns: Unpack[Columns],
 ) -> CountTable:
     r"""Count replicates and positives per individual, then individuals per (n, s), inside the table's engine.
 
@@ -227,6 +258,8 @@ def count_table(
         spilled to the temporary directory.
     memory : str, optional
         The most memory to use for files, such as "4GB"; most of the machine's if not given.
+    sheet : str, optional
+        The sheet of a workbook; the first if not given.
     individual : str or list of str, optional
         Column, or columns together, that say whose replicate it is. In wide and counted tables it may be
         left out, which is faster: each row is then one individual. If given, rows of one individual add up.
@@ -280,9 +313,9 @@ def count_table(
     2
     """
     roles = Roles.of(**columns)
-    with open_table(table, roles.used, memory=memory) as opened:
+    with open_table(table, roles.used, memory=memory, sheet=sheet) as opened:
         reading = read(opened, columns)
-    warn_of(reading.notes)
+    warn_of((*(() if opened.files is None else opened.files.notes), *reading.notes))
     return reading.everyone
 
 

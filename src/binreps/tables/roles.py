@@ -64,8 +64,6 @@ class ColumnPart:
         Whether several columns can play it together.
     option : str
         The option of the command line, if it has another name than the keyword.
-    counts : bool
-        Whether it is needed to count; the others say what the counted individuals are.
     label : bool
         Whether it is not a column but a word in one.
     """
@@ -75,11 +73,10 @@ class ColumnPart:
     names: frozenset[str] = frozenset()
     many: bool = False
     option: str = ""
-    counts: bool = True
     label: bool = False
 
 
-def _words(text: str) -> frozenset[str]:
+def words_of(text: str) -> frozenset[str]:
     """Usual names, separated by blanks."""
     return frozenset(text.split())
 
@@ -89,16 +86,17 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
         "individual": ColumnPart(
             "Individual",
             "Whose replicate it is; repeat for several columns.",
-            _words(
+            words_of(
                 "individual id patient patient_id subject subject_id sample sample_id item item_id person "
-                "person_id case case_id participant participant_id specimen image claim task well unit name"
+                "person_id case case_id participant participant_id specimen image claim task well unit name "
+                "slide who donor animal"
             ),
             many=True,
         ),
         "result": ColumnPart(
             "Result",
             "Results of a long table, one row per replicate.",
-            _words(
+            words_of(
                 "result results test outcome reading answer response call detected judgement judgment vote x"
             ),
         ),
@@ -111,45 +109,45 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
         "n": ColumnPart(
             "Number of replicates n",
             "Number of replicates.",
-            _words("n ni n_i n_tests tests n_replicates replicates trials n_trials total measurements"),
+            words_of("n ni n_i n_tests tests n_replicates replicates trials n_trials total measurements"),
         ),
         "s": ColumnPart(
             "Number of positives s",
             "Number of positives.",
-            _words(
+            words_of(
                 "s si s_i positives n_positives n_positive n_pos npos hits successes detections positive k"
             ),
         ),
         "weight": ColumnPart(
             "Number of individuals",
             "Number of individuals with that n and s.",
-            _words("weight w count counts freq frequency individuals n_individuals patients subjects"),
+            words_of("weight w count counts freq frequency individuals n_individuals patients subjects"),
         ),
         "known": ColumnPart(
-            "Known status (informs the fit)", "Statuses that are known, and inform the fit.", counts=False
+            "Known status (informs the fit)",
+            "Statuses that are known, and inform the fit.",
         ),
         "truth": ColumnPart(
-            "True status (only judges)", "True statuses, which only judge the answers.", counts=False
+            "True status (only judges)",
+            "True statuses, which only judge the answers; truth.csv:column for those in another file.",
         ),
         "population": ColumnPart(
             "Population (same test)",
             "Populations that took the same test: one prevalence each.",
-            counts=False,
         ),
         "source": ColumnPart(
             "Source (who or what gave the result)",
-            "Who or what gave the result, in a long table; no model uses it yet.",
-            _words(
+            "Who or what gave the result, in a long table: each gets error rates of its own.",
+            words_of(
                 "source source_id rater rater_id reader reader_id worker worker_id annotator annotator_id "
                 "judge judge_id radiologist pathologist observer dentist examiner technician operator "
                 "machine device instrument analyser analyzer laboratory lab kit assay method"
             ),
-            counts=False,
         ),
         "covariates": ColumnPart(
             "Covariates",
             "What the prevalence may depend on: numbers or categories; repeat, or give several with commas.",
-            _words(
+            words_of(
                 "age sex gender male female race ethnicity bmi weight_kg height height_cm smoker smoking "
                 "smoked diabetes diabetic hypertension hypertensive pregnant pregnancy vaccinated "
                 "vaccination symptomatic symptoms symptom fever cough asthma copd obese obesity alcohol "
@@ -160,22 +158,19 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
                 "rh rhesus parity grade stage healthcare_worker hcw"
             ),
             many=True,
-            counts=False,
         ),
         "time": ColumnPart(
             "Time",
             "When it was measured; no model uses it yet.",
-            _words(
+            words_of(
                 "time date day datetime timestamp visit visit_date date_of_visit sample_date collected "
                 "collection_date date_of_collection test_date date_of_test week month year wave round"
             ),
-            counts=False,
         ),
         "batch": ColumnPart(
             "Batch",
             "What was measured together: a plate, a run, a lot; no model uses it yet.",
-            _words("batch batch_id plate plate_id run run_id lot lot_id lot_number rack tray cartridge"),
-            counts=False,
+            words_of("batch batch_id plate plate_id run run_id lot lot_id lot_number rack tray cartridge"),
         ),
         "positive": ColumnPart(
             "Words for positive, if unusual",
@@ -200,7 +195,7 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
 )
 """Every part, by the keyword that names its column."""
 
-STATUS_NAMES = _words(
+STATUS_NAMES = words_of(
     "truth true_status status known gold gold_standard reference disease diseased infected t y"
 )
 """How columns with a status are usually called: known or truth, and only the user knows which."""
@@ -214,16 +209,6 @@ KINDS: Mapping[str, str] = MappingProxyType(
     }
 )
 """The kinds of tables, in words."""
-
-NEEDED: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "long": ("individual", "result"),
-        "wide": ("individual", "replicates"),
-        "counted": ("individual", "n", "s"),
-        "cells": ("n", "s", "weight"),
-    }
-)
-"""The parts that each kind of table has."""
 
 
 class Columns(TypedDict, total=False):
@@ -356,8 +341,8 @@ class Roles:
         """One kind of table, with all that it needs."""
         counted = self.n is not None and self.s is not None
         half = (self.n is None) != (self.s is None)
-        if half or counted == bool(self.results) or (self.weight is not None and not counted):
-            forms = "individual and result, or replicates, or n and s, or n, s and weight"
+        if half or counted == bool(self.results) or (self.weight is not None and self.long):
+            forms = "individual and result, or replicates, or n and s, and weight with the last two"
             raise OptionError(f"name the columns of one kind of table: {forms}")
         if self.long and not self.individual:
             raise OptionError("a long table needs individual, the column that says whose result it is")
@@ -382,7 +367,8 @@ class Roles:
 def source_note(column: str) -> Note:
     """What is said of a column of sources."""
     same = "the model gives every source the same error rates"
-    return Note("source-not-used", f"{same}, so column {column!r} is not used")
+    advice = f"give source={column!r} to a fit, or --source, for rates of each source"
+    return Note("source-not-used", f"{same}, so column {column!r} is not used; {advice}")
 
 
 def unused_note(part: str, names: Sequence[str]) -> Note:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import numbers
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -26,7 +27,7 @@ import numpy as np
 from binreps.counts import UNKNOWN, CountTable, is_null
 from binreps.errors import DataError, OptionError
 from binreps.notes import Note
-from binreps.tables.roles import Labels, Roles, check_columns
+from binreps.tables.roles import BLANK, Labels, Roles, check_columns
 
 Frame = Any  # nw.DataFrame or nw.LazyFrame: their union has no common type that can be grouped
 
@@ -42,6 +43,7 @@ CLASH, UNREADABLE = 2, 3  # codes of KNOWN besides 0, 1 and UNKNOWN
 TEXT = (nw.String, nw.Categorical, nw.Enum)
 _COUNT = r"^[0-9]{1,16}(?:[.,]0*)?$"  # a count written as text, also by software that writes 3 as 3.0 or 3,0
 
+_WORDS = 8  # for no result, in a note
 _SHOWN = 3  # offending values in a message
 _LOOKED_AT = 1000  # rows fetched to find them
 _LARGEST = float(2**53)
@@ -146,6 +148,33 @@ def open_frame(frame: Any) -> Frame:
         raise DataError(f"{rule}, got {type(frame).__name__}") from None
     except nw.exceptions.DuplicateError as error:
         raise DataError(f"column names must differ; {' '.join(str(error).split())}") from None
+
+
+def no_result_words(frame: Frame, roles: Roles) -> dict[str, int]:
+    """How often each word for no result stands in the results of a prepared frame, blanks left out."""
+    schema = frame.collect_schema()
+    names = [name for name in roles.results if schema[name] in TEXT]
+    words = [word for word in roles.labels.words()[2] if word not in BLANK]
+    if not names:
+        return {}
+    worded = {name: _word(nw.col(name)) for name in names}
+    rows = frame.filter(nw.any_horizontal(*(one.is_in(words) for one in worded.values()), ignore_nulls=True))
+    patterns = rows.select(**worded).group_by(*names).agg(nw.len().alias(ROWS))
+    found: Counter[str] = Counter()
+    for *cells, number in collected(patterns).select(*names, ROWS).rows():
+        for word in cells:
+            if isinstance(word, str) and word in words:
+                found[word] += int(number)
+    return dict(sorted(found.items(), key=lambda one: (-one[1], one[0])))
+
+
+def no_result_note(words: Mapping[str, int]) -> tuple[Note, ...]:
+    """The note on words that were read as no result, if there are any."""
+    if not words:
+        return ()
+    shown = ", ".join(f"{_shown(word)} ({number:,})" for word, number in list(words.items())[:_WORDS])
+    more = f" and {len(words) - _WORDS} more words" if len(words) > _WORDS else ""
+    return (Note("words-for-no-result", f"read as no result: {shown}{more}"),)
 
 
 def _without_objects(table: Frame, roles: Roles) -> Frame:
@@ -343,10 +372,23 @@ def _wide_counts(roles: Roles, schema: nw.Schema) -> dict[str, nw.Expr]:
     """Given, positive and negative results across the columns of a row."""
     readings = [_reading(name, schema[name], roles.labels) for name in roles.results]
     parts = {N: "given", S: "positive", NEGATIVES: "negative"}
-    return {
+    counts = {
         name: nw.sum_horizontal(*(_as_number(getattr(reading, part)) for reading in readings))
         for name, part in parts.items()
     }
+    if roles.weight is not None:  # a row whose weight is none becomes one result that is neither
+        good = _good_count(roles.weight, schema)
+        counts[N] = counts[N] + 1 - _as_number(good)
+        weight = nw.when(good).then(_count(roles.weight, schema)).otherwise(nw.lit(0))
+        counts[WEIGHT] = weight.cast(nw.Int64)
+    return counts
+
+
+def _good_count(name: str, schema: nw.Schema) -> nw.Expr:
+    """Whether a row has a whole number ≥ 0 there."""
+    count = _count(name, schema)
+    good = (count >= 0) & (count <= _LARGEST)
+    return good if schema[name].is_integer() else good & (count == count.floor())
 
 
 def _given_counts(roles: Roles, schema: nw.Schema) -> dict[str, nw.Expr]:
@@ -366,10 +408,7 @@ def _good_counts(roles: Roles, schema: nw.Schema) -> nw.Expr:
     """Whether a row's counts are whole numbers with 0 ≤ s ≤ n."""
     good = _count(roles.s, schema) <= _count(roles.n, schema)
     for name in filter(None, (roles.n, roles.s, roles.weight)):
-        count = _count(name, schema)
-        good = good & (count >= 0) & (count <= _LARGEST)
-        if not schema[name].is_integer():
-            good = good & (count == count.floor())
+        good = good & _good_count(name, schema)
     return good
 
 
@@ -397,7 +436,7 @@ def cells_of(people: Frame, roles: Roles, by: Sequence[str] = ()) -> Frame:
     n, s, negatives = (nw.col(name).cast(nw.Int64) for name in (N, S, NEGATIVES))
     columns, totals = {N: n, S: s, BAD: n - s - negatives}, [nw.col(BAD).sum()]
     if roles.known is not None:
-        columns[KNOWN] = _known_code()
+        columns[KNOWN] = known_code()
     if roles.individual:
         nobody = without_individual(roles)
         columns[LOST] = mark(nobody)
@@ -413,7 +452,7 @@ def cells_of(people: Frame, roles: Roles, by: Sequence[str] = ()) -> Frame:
     return people.select(*by, **columns).group_by(*by, *keys).agg(*totals)
 
 
-def _known_code() -> nw.Expr:
+def known_code() -> nw.Expr:
     """The status of an individual: 0, 1, UNKNOWN, or what is wrong with it."""
     given, positive, negative = (nw.col(name).cast(nw.Int64) for name in (_K, _K1, _K0))
     status = nw.when(negative > 0).then(nw.lit(0)).otherwise(nw.lit(UNKNOWN))
@@ -449,6 +488,11 @@ def explain(frame: Frame, roles: Roles) -> DataError:
     schema = frame.collect_schema()
     if roles.results:
         changed = DataError("the table changed while it was read")
+        if roles.weight is not None:
+            wrong = frame.filter(_as_number(_good_count(roles.weight, schema)) == 0)
+            values = [_shown(value) for value in _column(wrong.head(_SHOWN), roles.weight)]
+            rule = f"column {roles.weight!r} must hold whole numbers ≥ 0, got {', '.join(values)}"
+            changed = DataError(rule) if values else changed
         return next(filter(None, (_neither(frame, name, roles.labels) for name in roles.results)), changed)
     wrong = frame.filter(_as_number(_good_counts(roles, schema)) == 0)
     columns = [name for name in (roles.n, roles.s, roles.weight) if name is not None]
@@ -500,7 +544,7 @@ def explain_known(frame: Frame, people: Frame, roles: Roles, code: int) -> DataE
         reading = _reading(name, frame.collect_schema()[name], Labels(missing=roles.labels.missing))
         wrong = frame.filter(reading.given & ~reading.positive & ~reading.negative)
         return DataError(f"column {name!r} must hold {rule}, got {listed(_first_values(wrong, name))}")
-    clashes = people.with_columns(_known_code().alias(KNOWN)).filter(nw.col(KNOWN) == CLASH)
+    clashes = people.with_columns(known_code().alias(KNOWN)).filter(nw.col(KNOWN) == CLASH)
     rows = collected(clashes.select(*roles.individual).head(1)).rows()
     who = ", ".join(_shown(value) for value in rows[0])
     return DataError(f"column {name!r} must give one status per individual, got both for individual {who}")

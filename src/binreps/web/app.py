@@ -46,11 +46,11 @@ from binreps.web.runner import Run, make_runner
 _TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript"}
 _YEAR = {"cache-control": "private, max-age=31536000, immutable"}
 
-Upload = Annotated[UploadFile, File(description="CSV, Parquet, Arrow or .xlsx.")]
 Optional = Annotated[UploadFile | None, File(description="The data, if they were not sent before.")]
 UploadId = Annotated[
     str | None, Form(description="The id by which /api/columns kept a file.", max_length=100)
 ]
+SheetName = Annotated[str | None, Form(description="The sheet of a workbook.", max_length=200)]
 RequestText = Annotated[str, Form(description="JSON as FileRequest describes it.")]
 
 
@@ -245,15 +245,20 @@ def _add_files(app: FastAPI, run: Run, kept: uploads.Uploads) -> None:
     asked = partial(_with_file, run, kept)
 
     @app.post("/api/columns", tags=["files"])
-    async def columns(file: Upload, upload: UploadId = None) -> Response:
+    async def columns(file: Optional = None, upload: UploadId = None, sheet: SheetName = None) -> Response:
         """The columns of a file, some of their values, the guess of what they are, and an id to ask it by.
 
-        The file is kept for later requests, in place of the one whose id is given as `upload`.
+        The file is kept for later requests, in place of the one whose id is given as `upload`; without a
+        file it is that one which is described, perhaps another sheet of it.
         """
+        if file is None:
+            if upload is None:
+                raise DataError("file: send one, or the id by which it was kept as upload")
+            return Json({"id": upload, **await asked(None, upload, uploads.describe, sheet)})
         title = uploads.shown_name(file.filename)
         key = await to_thread.run_sync(kept.add, file.file, title)
         try:
-            described = await asked(None, key, uploads.describe)
+            described = await asked(None, key, uploads.describe, sheet)
         except BaseException:
             kept.drop(key)
             raise

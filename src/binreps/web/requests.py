@@ -187,6 +187,7 @@ class FileRequest(Choices):
     """How to read a file, and how to analyse it."""
 
     columns: Named = Field(default_factory=Named)
+    sheet: str | None = Field(None, description="The sheet of a workbook; the first if not given.")
     cells: Cells | None = Field(None, description="The data, where no file is sent.")
 
 

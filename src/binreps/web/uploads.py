@@ -25,9 +25,12 @@ from binreps.notes import Note
 from binreps.run.analysis import LISTED, Source
 from binreps.run.front import named_columns, read_source, source_notes
 from binreps.show.summary import notes_rows
+from binreps.show.wording import read_words
+from binreps.tables.guess import QuestionError, described
 from binreps.tables.join import Adding, in_order, joined
 from binreps.tables.opened import Reading, arrow_rows, open_table
 from binreps.tables.roles import column_names
+from binreps.tables.sheets import sheet_names
 from binreps.web import limits
 from binreps.web.requests import FileRequest
 
@@ -187,21 +190,42 @@ def _check_workbook(path: Path, name: str) -> None:
             raise DataError(f"{name} unpacks to more than {most}; save it as CSV UTF-8")
 
 
-def describe(path: Path, title: str) -> dict[str, Any]:
-    """The columns of a file with some values, and the guess of what they are, or why there is none."""
-    with open_table(path, memory=limits.MEMORY) as opened:
+def describe(sheet: str | None, path: Path, title: str) -> dict[str, Any]:
+    """The columns of a file with some values, and the guess of what they are, or the question instead.
+
+    Of a workbook with several sheets also one without a table is described, so that another can be chosen.
+    """
+    try:
+        return _described(sheet, path, title)
+    except DataError as error:
+        names = sheet_names(path) if path.suffix in (".xlsx", ".xlsm") else []
+        if len(names) < 2:
+            raise
+        content = {"name": title, "sheet": sheet or names[0], "sheets": names, "columns": [], "guess": None}
+        return {**content, "problem": str(error).replace(str(path), title), "proposed": {}}
+
+
+def _described(sheet: str | None, path: Path, title: str) -> dict[str, Any]:
+    """The columns of a file, or of a sheet in it, that has a table."""
+    with open_table(path, memory=limits.MEMORY, sheet=sheet) as opened:
         limits.check_length("columns", opened.sample, limits.COLUMNS)
+        rows = {row.pop("column"): row for row in described(opened.sample, {})}
         content: dict[str, Any] = {
             "name": title,
+            "sheet": None if opened.files is None else opened.files.sheet,
+            "sheets": [] if opened.files is None else list(opened.files.sheets),
             "columns": [
-                {"name": column, "values": [_short(value) for value in values[:_SHOWN]]}
+                {"name": column, "values": [_short(value) for value in values[:_SHOWN]], **rows[column]}
                 for column, values in opened.sample.items()
             ],
             "guess": None,
             "problem": None,
+            "proposed": {},
         }
         try:
             guess = opened.guess({})
+        except QuestionError as error:
+            return {**content, "problem": str(error), "proposed": dict(error.proposed)}
         except DataError as error:
             return {**content, "problem": str(error)}
     found = {"kind": guess.kind, "words": str(guess), "columns": dict(guess.columns)}
@@ -222,6 +246,7 @@ def read_cells(request: FileRequest, path: Path, title: str) -> dict[str, Any]:
             "name": title,
             "cells": _as_cells(source),
             "columns": dict(source.guess.columns),
+            "read_as": read_words(source),
             "notes": notes_rows([*source_notes(source), *_covariates_note(source)]),
             "individuals": _individuals(source.reading),
         }
@@ -242,7 +267,8 @@ def reading_file(request: FileRequest, path: Path, title: str) -> Iterator[Sourc
     """A file that was sent, opened once, counted, and refused if it is more than the page works with."""
     given = request.columns.columns()
     named = named_columns(given, given.pop("truth", None))
-    with open_table(path, column_names(named), memory=limits.MEMORY, name=title) as opened:
+    opening: Any = {"memory": limits.MEMORY, "name": title, "sheet": request.sheet}
+    with open_table(path, column_names(named), **opening) as opened:
         limits.check_size("rows", len(opened.frame.limit(limits.ROWS + 1)), limits.ROWS)
         source = read_source(opened, named)
         assert source.reading is not None

@@ -30,7 +30,7 @@ from binreps.show.summary import plain, summary, table_rows
 from binreps.show.theme import theme, trusted
 from binreps.show.wording import command_line, explain, python_lines
 from binreps.tables.guess import Guess
-from binreps.tables.roles import KINDS, NEEDED, PARTS
+from binreps.tables.roles import PARTS, VOCABULARIES
 from binreps.web import limits
 from binreps.web.requests import (
     ExplainRequest,
@@ -116,7 +116,7 @@ def _curve(bayes: Any, name: str, level: float) -> dict[str, Any]:
 
 
 def offered() -> dict[str, Any]:
-    """What the page offers: the parts of columns, the kinds of tables and the methods."""
+    """What the page offers: the parts of columns, the words for results and the methods."""
     shown = sorted((METHODS[method] for method in CHOICES), key=lambda method: method.drawn)
     return {
         "parts": [
@@ -124,12 +124,11 @@ def offered() -> dict[str, Any]:
                 "id": name,
                 "title": part.title,
                 "many": part.many,
-                "counts": part.counts,
                 "label": part.label,
             }
             for name, part in PARTS.items()
         ],
-        "kinds": [{"id": kind, "title": title, "parts": list(NEEDED[kind])} for kind, title in KINDS.items()],
+        "vocabularies": {pair: [list(yes), list(no)] for pair, (yes, no) in VOCABULARIES.items()},
         "methods": [{"id": method.id, "name": method.name} for method in shown],
     }
 
@@ -255,7 +254,7 @@ def lines(request: LinesRequest) -> dict[str, str]:
     name = shown_name(request.name)
     named = request.columns.columns()
     apart = {part: named.pop(part, None) for part in ("known", "truth", "population")}
-    source = Source(name, (name,), (), Guess("long", named), **apart)
+    source = Source(name, (name,), (), Guess("long", named), **apart, sheet=request.sheet)
     analysis = Analysis(request.settings(), (), source=source)
     return {"command": command_line(analysis, "results"), "python": python_lines(analysis)}
 

@@ -14,9 +14,11 @@ from binreps.decide.checks.identifiability import (
 )
 from binreps.decide.checks.limits import limits_findings
 from binreps.decide.checks.sensitivity import sensitivity_findings
+from binreps.decide.checks.sources import sources_findings
 from binreps.decide.checks.subject import parts_of
 from binreps.decide.loss import Loss, check_loss
 from binreps.fits.base import AnyFit, check_fit
+from binreps.fits.sources import SourcesFit
 from binreps.model import Prior
 from binreps.options import check_level
 
@@ -30,6 +32,8 @@ def check(fit: AnyFit, loss: Loss | None = None, *, level: float = 0.95) -> Find
     - Does the model describe the counts? Posterior-predictive p-values of the count table; tests of
       correlated replicates (over-dispersion) and of numbers of replicates that go with the status.
     - How much is the prior's? Power-scaling of each prior and of the likelihood.
+    - With sources: groups that no individual links, too few sources or readings, chains that disagree,
+      sources worse than chance and those whose answers say nothing, by name.
     - Given a loss, which decisions hang by a thread: within the numerical error, within the uncertainty of
       the rates, within a mild change of prior.
 
@@ -69,6 +73,10 @@ def check(fit: AnyFit, loss: Loss | None = None, *, level: float = 0.95) -> Find
 
 def _findings(fit: AnyFit, loss: Loss | None, alarms: float) -> Iterator[Finding]:
     """All findings, in the order of the questions."""
+    if isinstance(fit, SourcesFit):
+        yield from sources_findings(fit, loss)
+        yield from (Finding(*trouble) for trouble in fit.troubles())
+        return
     yield from replicates_findings(fit)
     yield from (Finding(*trouble) for trouble in fit.troubles())
     parts = parts_of(fit)

@@ -34,8 +34,10 @@ function post(path, fields) {
 // A file that the server keeps: sent once, then known by its id; sent again only if the server has it no more.
 export function upload(file, replaced) {
   let id = null;
-  const describe = async () => {
-    const described = await (await post("/api/columns", { file, upload: id ?? replaced })).json();
+  const describe = async (sheet) => {
+    const kept = id !== null && sheet !== undefined;
+    const sent = kept ? { upload: id, sheet } : { file, upload: id ?? replaced, sheet };
+    const described = await (await post("/api/columns", sent)).json();
     id = described.id;
     return described;
   };

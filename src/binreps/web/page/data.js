@@ -1,44 +1,73 @@
 // How data come in: the example, a file, pasted rows or typed counts. All of them become a file, so that there
-// is one road: its columns are guessed, shown and can be corrected.
+// is one road: each column is shown with the part it would play, odd words with a menu, and nothing is computed
+// before that is confirmed. Changing it later reads the file again, which the server has kept.
 
 import { get, upload } from "./api.js";
 import { byId, fill, h, tell } from "./dom.js";
 import { plural } from "./words.js";
 
-const TYPED = { kind: "cells", columns: { n: "n", s: "s", weight: "individuals" } };
+const TYPED = { n: "n", s: "s", weight: "individuals" };
 const FIRST_COUNTS = [[4, 0, 50], [4, 1, 18], [4, 2, 6], [4, 3, 9], [4, 4, 17]];
+const MEANINGS = { positive: "positive", negative: "negative", missing: "no result" };
+const OPTIONS = / \((--[a-z]+(, )?)+( [^()]*)?\)/g; // of the command line, in its questions
+const RESULT = "result"; // one column of results, or several: the server is told which by their number
 
-// `offered` is what the server says of parts and kinds.
+// `offered` is what the server says of parts and words.
 export function dataDoor(offered, onCells) {
-  const state = { sent: null, described: null, kind: null, columns: {}, other: {}, labels: {} };
-  const titles = Object.fromEntries(offered.parts.map((part) => [part.id, part.title]));
-  const kinds = Object.fromEntries(offered.kinds.map((kind) => [kind.id, kind]));
-  const others = offered.parts.filter((part) => !part.counts && !part.label);
-  const labels = offered.parts.filter((part) => part.label);
+  const state = { sent: null, described: null, parts: {}, words: {} };
+  const choices = offered.parts.filter((part) => !part.label && part.id !== "replicates");
 
   // What the server needs to read the file; also what it needs to read it again for the report.
   const how = () => {
-    const columns = { ...state.labels, ...state.other };
-    for (const part of kinds[state.kind]?.parts ?? []) if (state.columns[part]) columns[part] = state.columns[part];
-    return { columns };
+    const columns = {};
+    for (const [name, part] of Object.entries(state.parts)) (columns[part] ??= []).push(name);
+    if (columns.result?.length > 1) {
+      columns.replicates = columns.result;
+      delete columns.result;
+    }
+    for (const { id, many } of choices) {
+      if (columns[id] && (!many || columns[id].length === 1)) columns[id] = one(id, columns[id]);
+    }
+    return { columns: { ...columns, ...labels() }, sheet: state.described.sheet ?? undefined };
   };
 
-  async function open(file, { other = {}, kind, columns } = {}) {
+  const one = (part, names) => {
+    if (names.length > 1) throw new Error(`one column can be “${title(part)}”, and ${names.join(" and ")} are`);
+    return names[0];
+  };
+
+  const title = (part) => choices.find(({ id }) => id === part)?.title ?? part;
+
+  // Words that were given a meaning join the usual ones of the pairs that the columns use.
+  function labels() {
+    const asked = oddWords();
+    const chosen = (meaning) => asked.filter((word) => state.words[word] === meaning);
+    const missing = chosen("missing");
+    const found = missing.length ? { missing } : {};
+    if (!chosen("positive").length && !chosen("negative").length) return found;
+    const pairs = new Set(results().flatMap((column) => column.vocabulary));
+    const usual = (i) => [...pairs].flatMap((pair) => offered.vocabularies[pair][i]).filter((word) => !asked.includes(word));
+    const both = [[...usual(0), ...chosen("positive")], [...usual(1), ...chosen("negative")]];
+    return { ...found, positive: both[0], ...(both[1].length ? { negative: both[1] } : {}) };
+  }
+
+  const results = () => state.described.columns.filter((column) => state.parts[column.name] === RESULT);
+  const oddWords = () => [...new Set(results().flatMap((column) => Object.keys(column.odd)))];
+
+  async function open(file, { parts, sheet, confirmed = false } = {}) {
     busy(true);
     tell("problem", null);
+    onCells(null);
+    byId("loaded").hidden = true;
     try {
-      const sent = upload(file, state.sent?.id());
-      const described = await sent.describe();
-      const { guess } = described;
-      Object.assign(state, { sent, described, other, labels: {}, kind: kind ?? guess?.kind ?? "long", columns: { ...(columns ?? guess?.columns) } });
+      const sent = sheet === undefined ? upload(file, state.sent?.id()) : state.sent;
+      const described = await sent.describe(sheet);
+      Object.assign(state, { sent, described, words: {}, parts: proposed(described, parts) });
       byId("loaded").hidden = false;
-      byId("columns").open = Boolean(described.problem);
-      showRoles();
-      if (described.problem && !columns) {
-        tell("problem", `${described.problem}. Name the columns below.`);
-        fill("source", described.name);
-        onCells(null);
-      } else await count();
+      fill("source", h("strong", {}, described.name));
+      showStep();
+      if (confirmed) await confirm();
+      else step(true);
     } catch (error) {
       tell("problem", error.message);
     } finally {
@@ -46,55 +75,88 @@ export function dataDoor(offered, onCells) {
     }
   }
 
-  async function count() {
+  // The part of each column, as guessed, or as far as it is clear.
+  function proposed(described, more = {}) {
+    const columns = { ...(described.guess?.columns ?? described.proposed), ...more };
+    const parts = {};
+    for (const [part, names] of Object.entries(columns)) {
+      for (const name of [names].flat()) parts[name] = part === "replicates" ? RESULT : part;
+    }
+    return parts;
+  }
+
+  async function confirm() {
+    const open = oddWords().filter((word) => !state.words[word]);
+    if (open.length) {
+      tell("problem", `Say what ${open.map((word) => `“${word}”`).join(", ")} ${open.length > 1 ? "mean" : "means"}.`);
+      return;
+    }
     busy(true);
     tell("problem", null);
     try {
       const counted = await (await state.sent.about("/api/counts", how())).json();
       const seen = counted.cells.weight.reduce((sum, weight) => sum + weight, 0);
-      fill("source", h("strong", {}, counted.name), `: ${plural(seen, "individual")}, ${kinds[state.kind].title}.`);
+      fill("source", h("strong", {}, counted.name), `: ${plural(seen, "individual")}, `, counted.read_as.join("; "), ".");
+      step(false);
       onCells(counted);
     } catch (error) {
       tell("problem", error.message);
-      byId("columns").open = true;
+      step(true);
       onCells(null);
     } finally {
       busy(false);
     }
   }
 
-  function showRoles() {
-    const names = state.described.columns.map((column) => column.name);
-    const options = (chosen) => [h("option", { value: "" }, "–"),
-      ...names.map((name) => h("option", { value: name, selected: name === chosen }, name))];
-    const choice = (part, title, chosen, set) => h("div", {}, h("label", { for: `part-${part}` }, title),
-      h("select", { id: `part-${part}`, onchange: (event) => { set(event.target.value || undefined); count(); } }, options(chosen)));
-    const label = ({ id, title }) => h("div", {}, h("label", { for: `label-${id}` }, title),
-      h("input", { id: `label-${id}`, type: "text", value: state.labels[id] ?? "",
-        onchange: (event) => { state.labels[id] = event.target.value || undefined; count(); } }));
-    const choices = h("div", {}, h("label", { for: "kind" }, "The file has"),
-      h("select", { id: "kind", onchange: (event) => { state.kind = event.target.value; showRoles(); count(); } },
-        offered.kinds.map(({ id, title }) => h("option", { value: id, selected: id === state.kind }, title))));
-    const parts = kinds[state.kind].parts.map((part) => part === "replicates" ? ticks(names, part, state.columns)
-      : choice(part, titles[part], single(state.columns[part]), (name) => { state.columns[part] = name; }));
-    const more = others.map(({ id, title }) => id === "covariates" ? ticks(names, id, state.other)
-      : choice(id, title, state.other[id], (name) => { state.other[id] = name; }));
-    const worded = kinds[state.kind].parts.some((part) => part === "result" || part === "replicates");
-    fill("roles", choices, parts, more, worded ? labels.map(label) : []);
+  function step(shown) {
+    byId("reading").hidden = !shown;
+    byId("change").hidden = shown;
+  }
+
+  function showStep() {
+    const { problem, sheets, sheet, columns } = state.described;
+    tell("question", problem ? `${problem.replace(OPTIONS, "")}.` : null);
+    const options = sheets.map((name) => h("option", { selected: name === sheet }, name));
+    fill("sheets", sheets.length < 2 ? [] : [h("label", { for: "sheet" }, "Sheet"), " ",
+      h("select", { id: "sheet", onchange: (event) => open(state.sent.file, { sheet: event.target.value }) }, options)]);
+    fill("chips", columns.map(chip));
+    showWords();
     showSample();
   }
 
-  // A box for each column; those that are ticked are kept under the part's name.
-  function ticks(names, part, kept) {
-    const chosen = new Set(kept[part] ?? []);
-    const change = (name) => (event) => {
-      if (event.target.checked) chosen.add(name);
-      else chosen.delete(name);
-      kept[part] = names.filter((each) => chosen.has(each));
-      count();
+  function chip(column, i) {
+    const part = state.parts[column.name] ?? "";
+    const box = h("div", { class: `chip ${part && "used"} ${part}`, "data-column": column.name });
+    const change = (event) => {
+      if (event.target.value) state.parts[column.name] = event.target.value;
+      else delete state.parts[column.name];
+      box.className = `chip ${event.target.value && "used"} ${event.target.value}`;
+      showWords();
     };
-    return h("fieldset", { class: "ticks" }, h("legend", {}, titles[part]), names.map((name) =>
-      h("label", {}, h("input", { type: "checkbox", checked: chosen.has(name), onchange: change(name) }), " ", name)));
+    const options = [h("option", { value: "" }, "not used"),
+      ...choices.map(({ id, title: text }) => h("option", { value: id, selected: id === part }, text))];
+    box.append(h("label", { for: `part-${i}` }, column.name), h("select", { id: `part-${i}`, onchange: change }, options),
+      h("small", {}, part ? `holds ${column.holds}` : column.why));
+    return box;
+  }
+
+  function showWords() {
+    const rows = oddWords().map((word, i) => {
+      const where = results().filter((column) => column.odd[word]);
+      const said = where.map((column) => `${column.odd[word]} in ${column.name}`).join(", ");
+      const options = [h("option", { value: "" }, "say what it means"), ...Object.entries(MEANINGS).map(([value, text]) =>
+        h("option", { value, selected: state.words[word] === value }, text))];
+      return h("div", { class: "word" }, h("label", { for: `word-${i}` }, `“${word}”`),
+        h("select", { id: `word-${i}`, "data-word": word, onchange: (event) => { state.words[word] = event.target.value; } }, options),
+        h("small", {}, said));
+    });
+    const known = {};
+    for (const column of results()) {
+      for (const [word, number] of Object.entries(column.no_result)) known[word] = (known[word] ?? 0) + number;
+    }
+    const list = Object.entries(known).map(([word, number]) => `“${word}” (${number})`).join(", ");
+    fill("odd", rows.length ? h("h3", {}, "Words that are not results") : null, rows,
+      list ? h("p", { class: "quiet" }, `Read as no result: ${list}.`) : null);
   }
 
   function showSample() {
@@ -108,7 +170,8 @@ export function dataDoor(offered, onCells) {
   byId("example").addEventListener("click", async () => {
     try {
       const text = await (await get("/api/example.csv")).text();
-      await open(new File([text], "screening.csv", { type: "text/csv" }), { other: { truth: "truth" } });
+      const file = new File([text], "screening.csv", { type: "text/csv" });
+      await open(file, { parts: { truth: "truth" }, confirmed: true });
     } catch (error) {
       tell("problem", error.message);
     }
@@ -118,14 +181,14 @@ export function dataDoor(offered, onCells) {
     event.target.value = "";
   });
   byId("use-pasted").addEventListener("click", () => open(new File([byId("pasted").value], "pasted.csv")));
-  byId("use-grid").addEventListener("click", () => open(new File([typed()], "counts.csv"), TYPED));
+  byId("use-grid").addEventListener("click", () => open(new File([typed()], "counts.csv"), { parts: TYPED, confirmed: true }));
   byId("add-row").addEventListener("click", () => addRow([]));
+  byId("confirm").addEventListener("click", confirm);
+  byId("change").addEventListener("click", () => { step(true); byId("confirm").focus(); });
   FIRST_COUNTS.forEach(addRow);
-  acceptDrops(open);
+  acceptDrops((file) => open(file));
   return { file: () => state.sent.file, about: (path, request) => state.sent.about(path, request), how };
 }
-
-const single = (value) => (Array.isArray(value) ? value[0] : value);
 
 const busy = (yes) => byId("data").setAttribute("aria-busy", String(yes));
 

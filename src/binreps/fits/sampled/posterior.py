@@ -1,0 +1,327 @@
+"""The posterior of a model with sources as draws of several chains: scores, predictions and their errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from scipy.special import gammaln
+
+from binreps.counts import UNKNOWN
+from binreps.fits.posterior import Estimate, Marginal, Nodes, Posterior, weighted_quantiles
+from binreps.fits.sampled.draws import Drawn, chain_error
+from binreps.fits.sampled.run import Sampled
+from binreps.model import Float, Model
+from binreps.readings import Readings
+
+_AT_ONCE = 2**22  # chances (records × draws) at once
+_WORK = 2 * 10**8  # chances in all; beyond, fewer draws answer
+_LEAST = 256  # draws that answer at least
+_CANDIDATES = 2000  # draws that a few are chosen from
+_JUDGES = 1000  # records that choose them
+_GROUPS = 8  # groups of chains whose quantiles are compared
+
+
+class Few(NamedTuple):
+    """A few draws that stand for all: what scoring in another engine needs.
+
+    Attributes
+    ----------
+    prevalence : ndarray
+        log θ and log(1 − θ): shape (2, draws).
+    negative, positive : ndarray
+        log P(answer) of each source, no and yes, for negatives and positives: shape (sources, 2, draws).
+    population : ndarray
+        The same of a source never seen, for negatives and for positives: shape (2, 2, draws).
+    """
+
+    prevalence: Float
+    negative: Float
+    positive: Float
+    population: Float
+
+
+class Sources(Model):
+    """Each source errs at its own rates: their names, for one set of sources."""
+
+    independent: ClassVar = True
+
+    def __init__(self, sources: Sequence[Any]) -> None:
+        self.names = (  # type: ignore[misc]
+            "prevalence",
+            *(f"false_positive[{name}]" for name in sources),
+            *(f"false_negative[{name}]" for name in sources),
+            *("mean_false_positive", "spread_false_positive", "mean_false_negative", "spread_false_negative"),
+        )
+
+    def log_classes(self, records: Any, *errors: Any) -> tuple[Float, Float]:
+        """log P(readings | T = 0) and log P(readings | T = 1) at given rates p_1 …, q_1 …."""
+        half = len(errors) // 2
+        p, q = (np.stack(errors[i : i + half]) for i in (0, half))
+        negative = _by_code(np.log1p(-p), np.log(p))
+        positive = _by_code(np.log(q), np.log1p(-q))
+        matrix = design(records)
+        return matrix @ negative, matrix @ positive
+
+    def ranges(self, n: int, starts: Any, *errors: Any) -> tuple[Float, Float]:
+        """There are none: who said it matters, not how many did."""
+        raise NotImplementedError
+
+
+class SourcesPosterior(Posterior):
+    """Draws of several chains of prevalence, rates of sources, and their population.
+
+    Parameters are in this order: the prevalence, p of each source, q of each source, mean and spread of p,
+    mean and spread of q.
+    """
+
+    log_evidence = float("nan")
+
+    def __init__(self, sources: Sequence[Any], sampled: Sampled) -> None:
+        super().__init__()
+        self.sources, self.sampled = tuple(sources), sampled
+        self.model = Sources(self.sources)
+        self.mean, self.error = sampled.mean, sampled.worst
+
+    @property
+    def sd(self) -> Float:
+        """Posterior standard deviations."""
+        return self.sampled.sd
+
+    @property
+    def covariance(self) -> Float:  # type: ignore[override]
+        """Of all parameters; large where there are many sources."""
+        return np.atleast_2d(np.cov(self.values.reshape(self.mean.size, -1), bias=True))
+
+    @property
+    def values(self) -> Float:
+        """The draws: shape (parameters, chains, draws)."""
+        return np.asarray(np.exp(self.sampled.logs[:, 0]))
+
+    def nodes(self) -> Iterator[Nodes]:
+        """Nothing integrates over so many parameters by nodes."""
+        raise NotImplementedError
+
+    def marginal(self, axis: int) -> Marginal:
+        """The draws of one parameter."""
+        return Drawn(np.exp(self.sampled.logs[axis, 0].astype(float)))
+
+    def draws(self, size: int, rng: np.random.Generator) -> Float:
+        """Draws picked at random, with replacement, from those of all chains."""
+        logs = self.sampled.logs[:, 0].reshape(self.mean.size, -1)
+        return np.asarray(np.exp(logs[:, rng.integers(logs.shape[1], size=size)].astype(float)))
+
+    def few(self, readings: Readings, size: int, *, new: bool) -> Few:
+        """Draws that together say of these records what all draws say, chosen one by one (herding).
+
+        For new individuals they are moved so that the mean of each rate is that of all draws: a prediction
+        is a ratio of means of products of rates.
+        """
+        logs = self.sampled.logs.reshape(*self.sampled.logs.shape[:2], -1)
+        logs = logs[..., :: max(1, logs.shape[2] // _CANDIDATES)]
+        some = readings.take(np.linspace(0, len(readings) - 1, min(len(readings), _JUDGES)).astype(int))
+        own, _ = some.by_source(self.sources)
+        negative, positive = self._shares(own, logs[..., None], self._tables(logs), 0)
+        told = [_expit(positive - negative)] if not new else [_relative(negative), _relative(positive)]
+        told = [one[..., 0].astype(float) for one in told]
+        logs = logs[..., _herded(np.vstack([*told, np.exp(logs[:1, 0])]), size)].astype(float)
+        if new:
+            wanted = np.log(np.stack([self.mean, 1 - self.mean], axis=1))
+            logs += (wanted - np.log(np.exp(logs).mean(axis=2)))[..., None]
+        negative, positive = (one.reshape(len(self.sources), 2, logs.shape[2]) for one in self._tables(logs))
+        mean_p, mean_q = logs[-4], logs[-2]
+        strangers = np.stack([mean_p[::-1], mean_q])  # no and yes, for negatives and for positives
+        return Few(logs[0], negative, positive, strangers)
+
+    # Records ---------------------------------------------------------------------------------------
+
+    def chances(self, records: Any, *, new: bool) -> Estimate:
+        """P(T = 1) of records, and a 95 % bound on its numerical error."""
+        found = [self._means(*block, new) for block in self._blocks(records)]
+        return _joined(found)
+
+    def quantiles(self, records: Any, tails: Sequence[float], *, new: bool) -> list[Estimate]:
+        """Quantiles of P(T = 1 | readings; rates) of records, one estimate for each tail."""
+        at = np.array(tails)
+        found = [self._spread(*block, at, new) for block in self._blocks(records)]
+        value, error = _joined(found, (0, at.size))
+        return [Estimate(value[:, i], error[:, i]) for i in range(at.size)]
+
+    def log_marginal(self, records: Readings) -> Float:
+        """log E[P(readings)] of each record, over the posterior."""
+        found = [_log_mean(np.logaddexp(*block)) for block in self._blocks(records)]
+        return np.concatenate([np.zeros(0), *found])
+
+    def log_likelihoods(self, records: Readings) -> Float:
+        """log P(readings | rates) of each record in each draw, its class alone where the status is known.
+
+        Shape (records, chains, draws).
+        """
+        found: list[Float] = []
+        for negative, positive in self._blocks(records):
+            known = records.known[sum(map(len, found)) :][: len(negative), None, None]
+            either = np.where(known == UNKNOWN, np.logaddexp(negative, positive), negative)
+            found.append(np.where(known == 1, positive, either))
+        return np.concatenate(found) if found else np.zeros((0, *self.sampled.logs.shape[2:]))
+
+    def _blocks(self, records: Readings) -> Iterator[tuple[Float, Float]]:
+        """log (1−θ) P(readings | T = 0) and log θ P(readings | T = 1), block by block of records.
+
+        Shapes (records, chains, draws). A source never seen enters by its population.
+        """
+        own, unseen = records.by_source(self.sources)
+        logs = self._thinned(len(own))
+        tables = self._tables(logs)
+        size = max(1, _AT_ONCE // logs[0, 0].size)
+        for first in range(0, len(own), size):
+            some = own.take(np.arange(first, min(first + size, len(own))))
+            yield self._shares(some, logs, tables, unseen)
+
+    def _thinned(self, records: int) -> Float:
+        """The logs of as many draws as the work allows."""
+        logs = self.sampled.logs
+        chains, kept = logs.shape[2:]
+        wanted = max(_LEAST // chains, _WORK // max(records * chains, 1), 1)
+        return np.asarray(logs[..., :: -(-kept // min(wanted, kept))], np.float32)
+
+    def _tables(self, logs: Float) -> list[Float]:
+        """log P(answer) of each source for negatives and for positives: shape (2 × sources, draws)."""
+        size = len(self.sources)
+        flat = logs.reshape(*logs.shape[:2], -1)
+        p, q = flat[1 : size + 1], flat[size + 1 : 2 * size + 1]
+        return [_by_code(p[:, 1], p[:, 0]), _by_code(q[:, 0], q[:, 1])]
+
+    def _shares(self, some: Readings, logs: Float, tables: list[Float], unseen: int) -> tuple[Float, Float]:
+        """The two classes' shares of some records."""
+        matrix = design(some)
+        prevalence = logs[0].reshape(2, -1)
+        kept = tables[0].shape[0]
+        shares = [matrix[:, :kept] @ table + prevalence[1 - i] for i, table in enumerate(tables)]
+        if unseen:
+            _add_unseen(shares, some, len(self.sources), logs[-4:, 0].reshape(4, -1).astype(float))
+        negative, positive = (share.reshape(len(some), *logs.shape[2:]) for share in shares)
+        return negative, positive
+
+    def _means(self, negative: Float, positive: Float, new: bool) -> Estimate:
+        """The mean of each record, and its error from the chains."""
+        chance = _expit(positive - negative)
+        if not new:
+            by_chain = chance.mean(axis=2, dtype=float)
+            return Estimate(by_chain.mean(axis=1), chain_error(by_chain))
+        weight = _weights(negative, positive)
+        by_chain = (weight * chance).mean(axis=2, dtype=float)
+        value = by_chain.mean(axis=1)
+        moved = by_chain - value[:, None] * weight.mean(axis=2, dtype=float)
+        return Estimate(value, chain_error(moved))
+
+    def _spread(self, negative: Float, positive: Float, tails: Float, new: bool) -> Estimate:
+        """Quantiles of each record, and their error from groups of chains."""
+        chance = _expit(positive - negative)
+        if not new:
+            value = np.quantile(chance.reshape(len(chance), -1), tails, axis=1).T
+            groups = np.stack([np.quantile(one, tails, axis=(1, 2)).T for one in _grouped(chance)], axis=-1)
+            return Estimate(value, chain_error(groups))
+        weight = _weights(negative, positive)
+        value = _weighted(chance, weight, tails)
+        pairs = zip(_grouped(chance), _grouped(weight), strict=True)
+        return Estimate(value, chain_error(np.stack([_weighted(*pair, tails) for pair in pairs], axis=-1)))
+
+
+def _relative(logs: Float) -> Float:
+    """Likelihoods divided by their mean over the draws."""
+    likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
+    return np.asarray(likelihood / likelihood.mean(axis=1, keepdims=True))
+
+
+def _herded(chances: Float, size: int) -> list[int]:
+    """Columns whose mean is close to the mean of all columns, each chosen given those before it."""
+    target, total = chances.mean(axis=1), np.zeros(len(chances))
+    chosen: list[int] = []
+    squares = (chances**2).sum(axis=0)
+    for i in range(1, min(size, chances.shape[1]) + 1):
+        # ‖total + x − i · target‖² for every column x, without what they share
+        cost = squares + 2 * (total - i * target) @ chances
+        cost[chosen] = np.inf
+        chosen.append(int(np.argmin(cost)))
+        total += chances[:, chosen[-1]]
+    return chosen
+
+
+def design(records: Readings) -> Any:
+    """How often each source said no and yes in each record, as a sparse matrix in single precision."""
+    from scipy.sparse import csr_array
+
+    times = np.ones(records.code.size) if records.times is None else records.times
+    parts = (times.astype(np.float32), records.code, records.start)
+    return csr_array(parts, shape=(len(records), 2 * len(records.sources)))
+
+
+def _by_code(no: Float, yes: Float) -> Float:
+    """Rows in the order of codes: no and yes of the first source, of the second, and so on."""
+    return np.stack([no, yes], axis=1).reshape(2 * len(no), *no.shape[1:])
+
+
+def _add_unseen(shares: list[Float], some: Readings, seen: int, population: Float) -> None:
+    """Add what sources never seen say: their rates integrated over the population of sources."""
+    new = np.flatnonzero(some.code // 2 >= seen)
+    if not new.size:
+        return
+    times = np.ones(new.size) if some.times is None else some.times[new]
+    keys, where = np.unique(np.stack([some.row[new], some.code[new] // 2]), axis=1, return_inverse=True)
+    said = np.zeros((2, keys.shape[1]))  # no, yes
+    np.add.at(said, (some.code[new] % 2, where.ravel()), times)
+    no, yes = said
+    for share, (mean, spread), wrong, right in (
+        (shares[0], population[:2], yes, no),
+        (shares[1], population[2:], no, yes),
+    ):
+        kappa = np.expm1(-spread)  # 1/ρ − 1
+        a = np.exp(mean) * kappa
+        b = kappa - a
+        for i, row in enumerate(keys[0]):
+            share[row] += _rising(a, wrong[i]) + _rising(b, right[i]) - _rising(kappa, wrong[i] + right[i])
+
+
+def _rising(x: Float, k: float) -> Float:
+    """log Γ(x + k)/Γ(x)."""
+    if k == 0:
+        return np.zeros_like(x)
+    return np.log(x) if k == 1 else np.asarray(gammaln(x + k) - gammaln(x))
+
+
+def _expit(odds: Float) -> Float:
+    """1/(1 + e^−odds)."""
+    with np.errstate(over="ignore"):
+        return np.asarray(1 / (1 + np.exp(-odds)))
+
+
+def _weights(negative: Float, positive: Float) -> Float:
+    """P(readings) at each draw, divided by its mean: what a new record's own readings say of the rates."""
+    log = np.logaddexp(negative, positive)
+    weight = np.exp(log - log.max(axis=(1, 2), keepdims=True)).astype(float)
+    return np.asarray(weight / weight.mean(axis=(1, 2), keepdims=True))
+
+
+def _grouped(values: Float) -> list[Float]:
+    """The draws (records, chains, draws) of some groups of chains."""
+    return np.array_split(values, min(_GROUPS, values.shape[1]), axis=1)
+
+
+def _weighted(values: Float, weight: Float, tails: Float) -> Float:
+    """Weighted quantiles of each record."""
+    rows = zip(values.reshape(len(values), -1), weight.reshape(len(weight), -1), strict=True)
+    return np.stack([weighted_quantiles(value, each, tails) for value, each in rows])
+
+
+def _log_mean(logs: Float) -> Float:
+    """log of the mean over chains and draws."""
+    top = logs.max(axis=(1, 2), keepdims=True)
+    return np.asarray(np.log(np.exp(logs - top).mean(axis=(1, 2), dtype=float)) + top[:, 0, 0])
+
+
+def _joined(found: list[Estimate], empty: tuple[int, ...] = (0,)) -> Estimate:
+    """The estimates of blocks of records, one after the other."""
+    if not found:
+        return Estimate(np.zeros(empty), np.zeros(empty))
+    return Estimate(*(np.concatenate([one[i] for one in found]) for i in (0, 1)))

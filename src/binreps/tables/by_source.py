@@ -1,0 +1,345 @@
+"""Scores by who said what, in the engine the table lives in.
+
+A long table: each row finds the log odds of its source's answer under a few dozen draws, they are summed per
+individual, and the logistic is averaged. A wide table: each row finds the score of its pattern.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import reduce
+from operator import add
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from scipy.special import expit, logsumexp
+
+from binreps.notes import Note
+from binreps.readings import Readings
+from binreps.tables.lookup import table_beside
+from binreps.tables.roles import Roles
+from binreps.tables.sources import (
+    SOURCE,
+    pattern_counts,
+    pattern_keys,
+    pattern_readings,
+    with_source,
+)
+from binreps.tables.tally import (
+    BAD,
+    LOST,
+    NEGATIVES,
+    ORDER,
+    ROWS,
+    Frame,
+    N,
+    S,
+    collected,
+    dropped_note,
+    explain,
+    row_counts,
+    without_individual,
+)
+
+_NAMES = ("score", "lower", "upper", "decision")
+ANSWERS: Mapping[str, str] = MappingProxyType({"n": N, "s": S} | {x: f"__binreps_{x}" for x in _NAMES})
+"""The columns that are added, and what they are called until the user's names are given."""
+
+_SCORE, _LOWER, _UPPER, _DECISION = (ANSWERS[name] for name in _NAMES)
+_SAID, _KEY = "__binreps_said", "__binreps_pattern"
+
+
+class Asked(NamedTuple):
+    """A fit by source, and what is wanted of it."""
+
+    fit: Any
+    loss: Any
+    new: bool
+    level: float
+
+    @property
+    def tails(self) -> tuple[float, float]:
+        """Where the interval ends."""
+        return (1 - self.level) / 2, (1 + self.level) / 2
+
+
+# Wide ------------------------------------------------------------------------------------------------
+
+
+def wide_answers(
+    original: Frame, table: Frame, roles: Roles, asked: Asked, *, by_row: bool
+) -> tuple[Frame, tuple[Note, ...]]:
+    """The rows, or the individuals, of a wide table with the answer to their pattern."""
+    keys = pattern_keys(roles)
+    said = pattern_counts(table, roles)
+    patterns = collected(said.group_by(*keys).agg(nw.len()))
+    own = pattern_readings(patterns, roles)
+    text = ["-".join(map(str, row)) for row in zip(*(patterns[key].to_list() for key in keys), strict=True)]
+    columns: dict[str, list[Any]] = {_KEY: text, **_answers(asked, own)}
+    types: dict[str, Any] = dict.fromkeys(columns, nw.Float64) | {N: nw.Int64, S: nw.Int64}
+    types |= dict.fromkeys((_KEY, _DECISION), nw.String)
+    lookup = table_beside(original, columns, {name: types[name] for name in columns})
+    key = nw.concat_str(*(nw.col(name).cast(nw.String) for name in keys), separator="-")
+    if not by_row:
+        found = said.with_columns(key.alias(_KEY)).join(lookup, on=_KEY, how="left")
+        return found, unseen_notes(asked.fit, roles.results)
+    rows = pattern_counts_of_rows(table, roles).with_columns(key.alias(_KEY))
+    if roles.individual:
+        rows = rows.with_columns(nw.when(~without_individual(roles)).then(nw.col(_KEY)).alias(_KEY))
+    return rows.join(lookup, on=_KEY, how="left"), unseen_notes(asked.fit, roles.results)
+
+
+def pattern_counts_of_rows(table: Frame, roles: Roles) -> Frame:
+    """The table with yes and no of each source in each row."""
+    size, columns = len(roles.results), {}
+    for i, name in enumerate(roles.results):
+        one = row_counts(table, Roles(results=(name,), labels=roles.labels))
+        columns[f"{SOURCE}{i}"] = one[S].cast(nw.Int64)
+        columns[f"{SOURCE}{i + size}"] = one[NEGATIVES].cast(nw.Int64)
+    return table.with_columns(**columns)
+
+
+def _answers(asked: Asked, records: Readings) -> dict[str, list[Any]]:
+    """What the fit says of records, by all its draws."""
+    fit = asked.fit
+    score = (fit.predict if asked.new else fit.score)(records)
+    ends = (fit.predict_interval if asked.new else fit.score_interval)(records, level=asked.level)
+    n, s = records.sizes
+    found = {N: n, S: s, _SCORE: score, _LOWER: ends[0], _UPPER: ends[1]}
+    columns: dict[str, list[Any]] = {name: np.asarray(values).tolist() for name, values in found.items()}
+    return columns if asked.loss is None else {**columns, _DECISION: asked.loss.words(score)}
+
+
+# Long ------------------------------------------------------------------------------------------------
+
+
+def long_answers(original: Frame, table: Frame, roles: Roles, asked: Asked) -> tuple[Frame, tuple[Note, ...]]:
+    """The individuals of a long table with their answers."""
+    table = with_source(table, roles)
+    one = row_counts(table, Roles(results=roles.results, labels=roles.labels))
+    sources, notes = _sources_of(table, roles, one)
+    table = table.filter(~without_individual(roles))
+    few = asked.fit.few(new=asked.new)
+    sums = _table_of_logs(asked, few, sources)
+    names = [name for name in sums if name not in (SOURCE, _SAID)]
+    types: dict[str, Any] = {SOURCE: nw.String, _SAID: nw.Int64} | dict.fromkeys(names, nw.Float64)
+    lookup = table_beside(original, sums, types)
+    said = nw.when(one[N] > 0).then(one[S]).otherwise(nw.lit(2)).cast(nw.Int64)  # 2: nothing, joins nothing
+    order = [ORDER] if ORDER in table.collect_schema().names() else []
+    counts = [one[name].cast(nw.Int64).alias(name) for name in (N, S)]
+    rows = table.select(*roles.individual, *order, SOURCE, said.alias(_SAID), *counts)
+    rows = rows.join(lookup, on=[SOURCE, _SAID], how="left")
+    totals = [nw.col(N, S, *names).sum(), *(nw.col(name).min() for name in order)]
+    people = rows.group_by(*roles.individual).agg(*totals)
+    people = people.with_columns(nw.col(N, S).cast(nw.Int64))
+    kept = [*roles.individual, *order, N, S]
+    return _finished(people, kept, asked, few.prevalence), (*notes, *unseen_notes(asked.fit, sources))
+
+
+def _sources_of(table: Frame, roles: Roles, one: dict[str, nw.Expr]) -> tuple[list[str], tuple[Note, ...]]:
+    """The sources of a table, in one pass that also finds results that are none and rows of nobody."""
+    nobody = nw.when(without_individual(roles)).then(nw.lit(1)).otherwise(nw.lit(0))
+    bad = (one[N] - one[S] - one[NEGATIVES]).cast(nw.Int64)
+    rows = table.select(SOURCE, bad.alias(BAD), nobody.alias(LOST))
+    found = collected(rows.group_by(SOURCE).agg(nw.col(BAD, LOST).sum(), nw.len().alias(ROWS)))
+    if any(map(int, found[BAD].to_list())):
+        raise explain(table, roles)
+    notes = []
+    if lost := sum(map(int, found[LOST].to_list())):
+        notes.append(dropped_note("individual", lost, roles.individual))
+    each = dict(zip(found[SOURCE].to_list(), map(int, found[ROWS].to_list()), strict=True))
+    if nameless := each.pop(None, 0):
+        notes.append(dropped_note("source", nameless, [str(roles.source)]))
+    return [str(name) for name in each], tuple(notes)
+
+
+def unseen_notes(fit: Any, sources: Any) -> tuple[Note, ...]:
+    """A note if a table has sources that the fit has not seen."""
+    known = {str(name) for name in fit.sources}
+    new = [name for name in sources if str(name) not in known]
+    if not new:
+        return ()
+    first = ", ".join(map(repr, sorted(new)[:3])) + (", …" if len(new) > 3 else "")
+    said = (
+        f"the fit has not seen {len(new):,} of the sources ({first}): they count as any of their population"
+    )
+    return (Note("unseen-sources", said),)
+
+
+def _table_of_logs(asked: Asked, few: Any, sources: list[str]) -> dict[str, list[Any]]:
+    """For each source and answer, its log odds in each draw; of new individuals both classes' logs."""
+    place = {str(name): i for i, name in enumerate(asked.fit.sources)}
+    own = [place.get(name, -1) for name in sources]
+    classes = [
+        np.concatenate([one, few.population[i][None]])[own].reshape(2 * len(own), few.prevalence.shape[1])
+        for i, one in enumerate((few.negative, few.positive))
+    ]
+    logs = np.hstack(classes) if asked.new else classes[1] - classes[0]
+    columns: dict[str, list[Any]] = {
+        SOURCE: [name for name in sources for _ in (0, 1)],
+        _SAID: [0, 1] * len(sources),
+    }
+    short = logs.astype(np.float32).astype(str)  # seven digits, so that what is sent is short
+    return columns | {f"__binreps_d{i}": [float(x) for x in short[:, i]] for i in range(logs.shape[1])}
+
+
+def _finished(people: Frame, kept: list[str], asked: Asked, prevalence: Any) -> Frame:
+    """Sums of log odds into scores, intervals and decisions, each engine in its own words."""
+    engine = people.implementation
+    if isinstance(people, nw.DataFrame):
+        return _by_numpy(people, kept, asked, prevalence)
+    finish: Callable[..., Frame] = _by_narwhals
+    if engine.is_duckdb():
+        finish = _by_duckdb
+    elif engine.is_polars():
+        finish = _by_polars
+    elif engine.is_pyspark() or engine.is_pyspark_connect():
+        finish = _by_spark
+    return _decided(finish(people, kept, asked, prevalence), asked.loss)
+
+
+def _by_numpy(people: Frame, kept: list[str], asked: Asked, prevalence: Any) -> Frame:
+    """Eager tables: all at once."""
+    names = _draw_names(prevalence, asked.new)
+    sums = np.stack([people[name].to_numpy().astype(float) for name in names])
+    draws = prevalence.shape[1]
+    if asked.new:
+        negative = sums[:draws] + prevalence[1][:, None]
+        positive = sums[draws:] + prevalence[0][:, None]
+        odds = positive - negative
+        score = expit(logsumexp(positive, axis=0) - logsumexp(negative, axis=0)) if sums.size else sums[0]
+    else:
+        odds = sums + (prevalence[0] - prevalence[1])[:, None]
+        score = expit(odds).mean(axis=0)
+    ends = expit(np.quantile(odds, asked.tails, axis=0)) if odds.size else np.zeros((2, 0))
+    values: dict[str, Any] = {_SCORE: score, _LOWER: ends[0], _UPPER: ends[1]}
+    types: dict[str, Any] = dict.fromkeys(values, nw.Float64) | {_DECISION: nw.String}
+    if asked.loss is not None:
+        values[_DECISION] = asked.loss.words(score)
+    engine = people.implementation
+    found = people.select(*kept)
+    series = {
+        name: nw.new_series(name, list(column), types[name], backend=engine)
+        for name, column in values.items()
+    }
+    return nw.maybe_reset_index(found).with_columns(**series)
+
+
+def _draw_names(prevalence: Any, new: bool) -> list[str]:
+    return [f"__binreps_d{i}" for i in range(prevalence.shape[1] * (2 if new else 1))]
+
+
+def _terms(prevalence: Any, new: bool) -> tuple[list[str], list[str], list[str]]:
+    """In SQL: each draw's log odds, and for new individuals the logs of both classes."""
+    draws = prevalence.shape[1]
+    if not new:
+        pairs = enumerate(prevalence[0] - prevalence[1])
+        return [f"__binreps_d{i} + ({float(x)!r})" for i, x in pairs], [], []
+    negative = [f"__binreps_d{i} + ({float(x)!r})" for i, x in enumerate(prevalence[1])]
+    positive = [f"__binreps_d{draws + i} + ({float(x)!r})" for i, x in enumerate(prevalence[0])]
+    return [f"({p}) - ({n})" for p, n in zip(positive, negative, strict=True)], negative, positive
+
+
+def _by_duckdb(people: Frame, kept: list[str], asked: Asked, prevalence: Any) -> Frame:
+    """Lists of DuckDB."""
+    odds, negative, positive = _terms(prevalence, asked.new)
+    own = ", ".join('"' + name.replace('"', '""') + '"' for name in kept)
+    found = people.to_native()
+    score = f"({' + '.join(f'1 / (1 + exp(-({x})))' for x in odds)}) / {len(odds)} AS {_SCORE}"
+    lists = f"[{', '.join(odds)}] AS odds, {score}"
+    score = _SCORE
+    if asked.new:
+        lists = f"[{', '.join(odds)}] AS odds"
+        lists += f", [{', '.join(negative)}] AS l0, [{', '.join(positive)}] AS l1"
+        up, down = (f"list_sum(list_transform({x}, lambda y: exp(y - top)))" for x in ("l1", "l0"))
+        score = f"{up} / ({up} + {down})"
+    found = found.project(f"{own}, {lists}")
+    if asked.new:
+        found = found.project("*, greatest(list_max(l0), list_max(l1)) AS top")
+    ends = [f"1 / (1 + exp(-list_aggregate(odds, 'quantile_cont', {tail!r})))" for tail in asked.tails]
+    named = zip((score, *ends), (_SCORE, _LOWER, _UPPER), strict=True)
+    return nw.from_native(found.project(f"{own}, " + ", ".join(f"{x} AS {name}" for x, name in named)))
+
+
+def _by_polars(people: Frame, kept: list[str], asked: Asked, prevalence: Any) -> Frame:
+    """Lists of Polars."""
+    import polars as pl
+
+    odds, negative, positive = ([pl.sql_expr(x) for x in some] for some in _terms(prevalence, asked.new))
+    if asked.new:
+        top = pl.max_horizontal(*negative, *positive)
+        up, down = (pl.sum_horizontal(*((x - top).exp() for x in some)) for some in (positive, negative))
+        score = up / (up + down)
+    else:
+        score = pl.mean_horizontal(*(1 / (1 + (-x).exp()) for x in odds))
+    listed = pl.concat_list(*odds).list
+    ends = [1 / (1 + (-_between(listed.sort().list.get, len(odds), tail)).exp()) for tail in asked.tails]
+    named = zip((score, *ends), (_SCORE, _LOWER, _UPPER), strict=True)
+    return nw.from_native(people.to_native().select(*kept, *(x.alias(name) for x, name in named)))
+
+
+def _between(get: Callable[[int], Any], size: int, tail: float) -> Any:
+    """A quantile of a sorted list, with straight lines between."""
+    place = tail * (size - 1)
+    low = min(int(place), size - 2) if size > 1 else 0
+    part = place - low
+    return get(low) * (1 - part) + get(min(low + 1, size - 1)) * part
+
+
+def _by_spark(people: Frame, kept: list[str], asked: Asked, prevalence: Any) -> Frame:
+    """Arrays of Spark."""
+    from pyspark.sql import functions as f
+
+    odds, negative, positive = _terms(prevalence, asked.new)
+    table = people.to_native()
+    score = f"aggregate(odds, 0D, (a, x) -> a + 1 / (1 + exp(-x))) / {len(odds)}"
+    if asked.new:
+        table = table.withColumn("l0", f.expr(f"array({', '.join(negative)})"))
+        table = table.withColumn("l1", f.expr(f"array({', '.join(positive)})"))
+        table = table.withColumn("top", f.expr("greatest(array_max(l0), array_max(l1))"))
+        up, down = (f"aggregate({x}, 0D, (a, y) -> a + exp(y - top))" for x in ("l1", "l0"))
+        score = f"{up} / ({up} + {down})"
+    table = table.withColumn("odds", f.expr(f"sort_array(array({', '.join(odds)}))"))
+    ends = [
+        f.expr("1D") / (1 + f.exp(-_between(lambda i: f.col("odds")[i], len(odds), tail)))
+        for tail in asked.tails
+    ]
+    named = zip((f.expr(score), *ends), (_SCORE, _LOWER, _UPPER), strict=True)
+    return nw.from_native(table.select(*kept, *(x.alias(name) for x, name in named)))
+
+
+def _by_narwhals(people: Frame, kept: list[str], asked: Asked, prevalence: Any) -> Frame:
+    """Any other engine: the score; null for its interval, which needs lists."""
+    draws = prevalence.shape[1]
+    columns = [nw.col(name) for name in _draw_names(prevalence, asked.new)]
+    if asked.new:
+        negative = [x + float(v) for x, v in zip(columns[:draws], prevalence[1], strict=True)]
+        positive = [x + float(v) for x, v in zip(columns[draws:], prevalence[0], strict=True)]
+        people = people.with_columns(nw.max_horizontal(*negative, *positive).alias(_KEY))
+        top = nw.col(_KEY)
+        up, down = (reduce(add, [(x - top).exp() for x in some]) for some in (positive, negative))
+        people = people.with_columns(up.alias(_LOWER), down.alias(_UPPER))
+        score = nw.col(_LOWER) / (nw.col(_LOWER) + nw.col(_UPPER))
+    else:
+        shift = prevalence[0] - prevalence[1]
+        each = [1 / (1 + (-(x + float(v))).exp()) for x, v in zip(columns, shift, strict=True)]
+        score = reduce(add, each) / draws
+    nothing = nw.lit(None).cast(nw.Float64)
+    ends = {_LOWER: nothing, _UPPER: nothing}
+    return people.with_columns(score.alias(_SCORE)).with_columns(**ends).select(*kept, _SCORE, *ends)
+
+
+def _decided(people: Frame, loss: Any) -> Frame:
+    """The decisions that follow from scores."""
+    if loss is None:
+        return people
+    lower, upper = loss.thresholds
+    score = nw.col(_SCORE)
+    if loss.allows_inconclusive:
+        word = nw.when(score > upper).then(nw.lit("positive")).otherwise(nw.lit("inconclusive"))
+        word = nw.when(score < lower).then(nw.lit("negative")).otherwise(word)
+    else:
+        word = nw.when(score >= upper).then(nw.lit("positive")).otherwise(nw.lit("negative"))
+    return people.with_columns(word.alias(_DECISION))

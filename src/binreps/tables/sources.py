@@ -1,0 +1,199 @@
+"""Tables with sources: who said what, out of the user's engine.
+
+::
+
+    rows ──► (individual, source, yes, no) ──► Readings        a long table; counted in the engine
+    rows ──► patterns of yes and no, weighed ──► Readings      a wide table, whose columns are the sources
+
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+
+from binreps.counts import UNKNOWN
+from binreps.errors import DataError
+from binreps.notes import Note
+from binreps.readings import Readings, encoded
+from binreps.tables.opened import Reading
+from binreps.tables.roles import Roles
+from binreps.tables.tally import (
+    KNOWN,
+    NEGATIVES,
+    TEXT,
+    WEIGHT,
+    Frame,
+    N,
+    S,
+    collected,
+    dropped_note,
+    individuals,
+    known_code,
+    row_counts,
+    without_individual,
+)
+
+SOURCE = "__binreps_source"
+MOST = 10_000_000
+"""Readings that are held in memory, unless the user says otherwise: a gigabyte while they are fitted."""
+
+
+def source_readings(reading: Reading, most: int = MOST, seed: int = 1) -> tuple[Readings, tuple[Note, ...]]:
+    """Who said what in a table that was read, and what to know of it; a random part of very many."""
+    roles = reading.roles
+    if not roles.results:
+        raise DataError("counts do not say who gave which result: sources need a long or a wide table")
+    if not roles.long:
+        return _patterns(reading.frame, roles), ()
+    if roles.source is None:
+        raise DataError("a long table needs source, the column that says who gave the result")
+    return _pairs(reading, most, seed)
+
+
+# Out of the engine -----------------------------------------------------------------------------------
+
+
+def _pairs(reading: Reading, most: int, seed: int) -> tuple[Readings, tuple[Note, ...]]:
+    """Readings of a long table, counted for each individual and source."""
+    frame, roles, notes = with_source(reading.frame, reading.roles), reading.roles, []
+    whole = reading.everyone
+    share = most / max(whole.replicates, 1)
+    if share < 1:
+        frame = _some(frame, roles, share, seed)
+    pairs = individuals(frame, replace(roles, individual=(*roles.individual, SOURCE), source=None))
+    status = {KNOWN: known_code()} if roles.known is not None else {}
+    pairs = pairs.filter(~without_individual(roles))
+    found = collected(pairs.select(*roles.individual, SOURCE, S, NEGATIVES, **status))
+    source = found[SOURCE]
+    lost = int(source.is_null().sum())
+    if lost:
+        rows = int(found.filter(source.is_null())[S].sum() + found.filter(source.is_null())[NEGATIVES].sum())
+        notes.append(dropped_note("source", rows, [str(roles.source)]))
+        found = found.filter(~source.is_null())
+    if share < 1:
+        notes.append(_part_note(most))
+    return _encoded_pairs(found, roles), tuple(notes)
+
+
+def _part_note(most: int) -> Note:
+    said = f"the error rates were learned from a random part of the individuals, of about {most:,} readings"
+    return Note("part-of-the-readings", said)
+
+
+def _encoded_pairs(found: Any, roles: Roles) -> Readings:
+    """Counts of each individual and source as readings; sources are sorted: any order gives the same."""
+    of = np.zeros(len(found), np.int64)
+    for name in roles.individual:
+        names, codes = _codes(found[name])
+        of = np.unique(of * len(names) + codes, return_inverse=True)[1].ravel()
+    names, by = _codes(found[SOURCE])
+    order = np.argsort(np.array([str(name) for name in names], dtype=object), kind="stable")
+    place = np.empty(len(names), np.int64)
+    place[order] = np.arange(len(names))
+    status = np.full(int(of.max(initial=-1)) + 1, UNKNOWN, np.int8)
+    if KNOWN in found.columns:
+        np.maximum.at(status, of, found[KNOWN].to_numpy().astype(np.int8))
+    yes, no = (found[name].to_numpy().astype(np.int64) for name in (S, NEGATIVES))
+    return Readings.counted([names[i] for i in order], of, place[by], yes, no, status).merged()
+
+
+def _codes(series: Any) -> tuple[Sequence[Any], np.ndarray[Any, Any]]:
+    """The different values of a column, and the number of each."""
+    import pyarrow
+
+    try:
+        arrow = series.to_arrow()
+        whole = arrow.combine_chunks() if isinstance(arrow, pyarrow.ChunkedArray) else arrow
+        coded = whole.dictionary_encode()
+    except (pyarrow.ArrowInvalid, pyarrow.ArrowTypeError, pyarrow.ArrowNotImplementedError, AttributeError):
+        return encoded(series.name, series.to_list())
+    return coded.dictionary.to_pylist(), coded.indices.to_numpy(zero_copy_only=False).astype(np.int64)
+
+
+def _some(frame: Frame, roles: Roles, share: float, seed: int) -> Frame:
+    """The rows of about that share of the individuals, chosen by a hash of who they are."""
+    names, bar = list(roles.individual), round(share * 10_000)
+    engine, native = frame.implementation, frame.to_native()
+    if engine.is_duckdb():
+        listed = ", ".join('"' + name.replace('"', '""') + '"' for name in names)
+        return nw.from_native(native.filter(f"hash({listed}, {seed}) % 10000 < {bar}"))
+    if engine.is_polars():
+        import polars
+
+        return nw.from_native(native.filter(polars.struct(names).hash(seed) % 10_000 < bar))
+    if engine.is_pyspark() or engine.is_pyspark_connect():
+        from pyspark.sql import functions
+
+        key = functions.xxhash64(*names, functions.lit(seed))
+        return nw.from_native(native.filter(functions.pmod(key, functions.lit(10_000)) < bar))
+    chosen = np.zeros(len(frame), np.int64)
+    for name in names:
+        values, codes = _codes(frame[name])
+        chosen = np.unique(chosen * len(values) + codes, return_inverse=True)[1].ravel()
+    lots = np.random.default_rng(seed).random(int(chosen.max(initial=0)) + 1)
+    return frame.filter((lots < share)[chosen].tolist())
+
+
+def _patterns(frame: Frame, roles: Roles) -> Readings:
+    """Readings of a wide table, whose columns are the sources."""
+    keys = pattern_keys(roles)
+    table = pattern_counts(frame, roles)
+    have = table.collect_schema().names()
+    status = [KNOWN] if KNOWN in have else []
+    weight = [nw.col(WEIGHT).sum()] if WEIGHT in have else [nw.len().alias(WEIGHT)]
+    found = collected(table.group_by(*keys, *status).agg(*weight))
+    known = np.asarray(found[KNOWN].to_list(), np.int8) if status else np.full(len(found), UNKNOWN, np.int8)
+    return _of_patterns(found, roles, known, np.asarray(found[WEIGHT].to_list(), np.int64)).merged()
+
+
+def pattern_readings(found: Any, roles: Roles) -> Readings:
+    """The rows of collected patterns as records, in their order."""
+    return _of_patterns(found, roles, np.full(len(found), UNKNOWN, np.int8), None)
+
+
+def _of_patterns(found: Any, roles: Roles, known: Any, weight: Any) -> Readings:
+    rows, size = len(found), len(roles.results)
+    said = np.array([found[key].to_list() for key in pattern_keys(roles)], np.int64).reshape(2, -1)
+    of, by = np.tile(np.arange(rows), size), np.repeat(np.arange(size), rows)
+    return Readings.counted(roles.results, of, by, said[0], said[1], known, weight)
+
+
+def pattern_keys(roles: Roles) -> list[str]:
+    """The columns with yes of each source, then no of each source."""
+    return [f"{SOURCE}{i}" for i in range(2 * len(roles.results))]
+
+
+def pattern_counts(frame: Frame, roles: Roles) -> Frame:
+    """Yes and no of each source for each row, or each individual of several rows, of a wide table."""
+    columns: dict[str, nw.Expr] = {}
+    for i, name in enumerate(roles.results):
+        one = row_counts(frame, replace(roles, results=(name,), known=None, weight=None))
+        columns[f"{SOURCE}{i}"] = one[S].cast(nw.Int64)
+        columns[f"{SOURCE}{i + len(roles.results)}"] = one[NEGATIVES].cast(nw.Int64)
+    counts = row_counts(frame, roles)
+    kept = {name: one for name, one in counts.items() if name not in (N, S, NEGATIVES)}
+    table = frame.select(*roles.individual, **columns, **kept)
+    if roles.individual:
+        table = table.filter(~without_individual(roles))
+        table = table.group_by(*roles.individual).agg(nw.col(*columns, *kept).sum())
+    if roles.known is not None:
+        table = table.with_columns(known_code().alias(KNOWN))
+    return table
+
+
+def with_source(frame: Frame, roles: Roles) -> Frame:
+    """The table with its sources as text, null where there is none."""
+    name = str(roles.source)
+    kind = frame.collect_schema()[name]
+    text = nw.col(name).cast(nw.String)
+    if kind.is_float():  # whole numbers beside missing ones, in pandas
+        given = ~nw.col(name).is_nan() & ~nw.col(name).is_null()
+        text = nw.when(given).then(text.str.replace_all("[.]0$", ""))
+    elif not (kind.is_integer() or kind in TEXT or kind == nw.Boolean):
+        raise DataError(f"column {name!r} must hold text or whole numbers, as it names sources")
+    return frame.with_columns(text.alias(SOURCE))
