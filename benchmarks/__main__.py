@@ -31,6 +31,7 @@ FAMILIES = {
     "startup": ("pymc", "pystan", "crowd-kit", "stepmix", "pandas"),
     "growth": (),
     "bars": (),
+    "covariates": ("pymc", "nutpie", "pytensor", "numba"),
 }
 """Modules of this package, each with `run(settings)`, and the packages whose versions matter there."""
 

@@ -46,6 +46,7 @@ class Answering:
     """All that a join asks of a fit."""
 
     counts = EVERYONE
+    records = None
 
     def __init__(self, *, interval: bool) -> None:
         self.interval = interval

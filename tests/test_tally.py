@@ -233,7 +233,9 @@ def test_parts_that_no_model_uses_yet_are_said() -> None:
     assert counts == count_table(table, individual="who", result="test")
     said = [str(warning.message) for warning in caught]
     assert said[0].endswith("give source='reader' to a fit, or --source, for rates of each source")
-    assert said[1] == "covariates are not used by any model yet, so columns 'age', 'sex' only stay"
+    assert said[1] == (
+        "counts leave covariates out, so columns 'age', 'sex' only stay; fit and analyse use them"
+    )
     assert [sentence.split()[0] for sentence in said[2:]] == ["time", "batch"]
     with pytest.raises(DataError, match="there is no column 'bmi'"):
         count_table(table, individual="who", result="test", covariates="bmi")

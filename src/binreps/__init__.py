@@ -15,6 +15,7 @@ _HOMES = {
     "BinrepsError": "binreps.errors",
     "BinrepsWarning": "binreps.errors",
     "CountTable": "binreps.counts",
+    "CovariateTable": "binreps.covariates",
     "DataError": "binreps.errors",
     "Fit": "binreps.fits.base",
     "FitError": "binreps.errors",
@@ -44,6 +45,7 @@ _HOMES = {
     "fit_average": "binreps.fits.point.simple",
     "fit_bayes": "binreps.fits.bayes",
     "fit_by": "binreps.run.by",
+    "fit_covariates": "binreps.fits.covariates",
     "fit_known": "binreps.fits.point.simple",
     "fit_many": "binreps.fits.batch",
     "fit_map": "binreps.fits.point.mode",
@@ -71,6 +73,7 @@ __all__ = sorted([*_HOMES, "__version__"])
 
 if TYPE_CHECKING:
     from binreps.counts import CountTable
+    from binreps.covariates import CovariateTable
     from binreps.decide import elicit
     from binreps.decide.checks.run import check
     from binreps.decide.evaluate import calibration_curve, cross_validate, evaluate
@@ -83,6 +86,7 @@ if TYPE_CHECKING:
     from binreps.fits.base import Fit
     from binreps.fits.batch import fit_many
     from binreps.fits.bayes import fit_bayes
+    from binreps.fits.covariates import fit_covariates
     from binreps.fits.mcmc import fit_mcmc
     from binreps.fits.overdispersed import fit_overdispersed
     from binreps.fits.point.mode import fit_map

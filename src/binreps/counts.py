@@ -60,18 +60,7 @@ class CountTable:
     def __init__(
         self, n: ArrayLike, s: ArrayLike, weight: ArrayLike | None = None, known: ArrayLike | None = None
     ) -> None:
-        n_values = _whole_numbers("n", n)
-        size = n_values.size
-        s_values = _whole_numbers("s", s, size)
-        too_many = np.flatnonzero(s_values > n_values)
-        if too_many.size:
-            i = too_many[0]
-            raise DataError(f"s must be ≤ n, got s = {s_values[i]} with n = {n_values[i]} at position {i}")
-        weights = np.ones(size, np.int64) if weight is None else _whole_numbers("weight", weight, size)
-        status = np.full(size, UNKNOWN, np.int8) if known is None else statuses("known", known, size)
-        total = weights.sum(dtype=float)
-        if total > _LARGEST or weights.sum() > _LARGEST:  # the first cannot overflow, the second is exact
-            raise DataError(f"weight must sum to at most 2^53 individuals, got {total:.4g}")
+        n_values, s_values, weights, status = entries(n, s, weight, known)
         for name, column in zip(
             ("n", "s", "known", "weight"), _merge(n_values, s_values, status, weights), strict=True
         ):
@@ -138,6 +127,10 @@ class CountTable:
     def __hash__(self) -> int:
         return hash((self.n.tobytes(), self.s.tobytes(), self.weight.tobytes(), self.known.tobytes()))
 
+    def weighted(self, weight: ArrayLike) -> CountTable:
+        """The same cells with other weights."""
+        return CountTable(self.n, self.s, weight, self.known)
+
     def forget_known(self) -> CountTable:
         """The same individuals with every status unknown."""
         return CountTable(self.n, self.s, self.weight)
@@ -158,6 +151,25 @@ class CountTable:
 
     def _repr_html_(self) -> str:
         return self.table()._repr_html_()
+
+
+def entries(
+    n: ArrayLike, s: ArrayLike, weight: ArrayLike | None, known: ArrayLike | None
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int8]]:
+    """n, s, weight and known of each entry, checked, in the order in which they are given."""
+    n_values = _whole_numbers("n", n)
+    size = n_values.size
+    s_values = _whole_numbers("s", s, size)
+    too_many = np.flatnonzero(s_values > n_values)
+    if too_many.size:
+        i = too_many[0]
+        raise DataError(f"s must be ≤ n, got s = {s_values[i]} with n = {n_values[i]} at position {i}")
+    weights = np.ones(size, np.int64) if weight is None else _whole_numbers("weight", weight, size)
+    status = np.full(size, UNKNOWN, np.int8) if known is None else statuses("known", known, size)
+    total = weights.sum(dtype=float)
+    if total > _LARGEST or weights.sum() > _LARGEST:  # the first cannot overflow, the second is exact
+        raise DataError(f"weight must sum to at most 2^53 individuals, got {total:.4g}")
+    return n_values, s_values, weights, status
 
 
 def whole_numbers(name: str, values: ArrayLike) -> NDArray[np.int64]:

@@ -99,6 +99,8 @@ Seed = Annotated[int, _choice("--seed", "Seed of the random numbers.")]
 def make_columns(given: dict[str, Any]) -> Any:
     """The columns among the arguments of a command, as keywords of `count_table`."""
     columns = {part: given[part] for part in Columns.__annotations__ if given.get(part) not in (None, [])}
+    if "covariates" in columns:  # age,site or one by one
+        columns["covariates"] = [name for each in columns["covariates"] for name in each.split(",") if name]
     if len(columns.get("individual", ())) == 1:
         (columns["individual"],) = columns["individual"]
     return columns

@@ -11,16 +11,19 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from binreps.decide.checks.findings import Findings
-from binreps.run.analysis import Analysis, Part
+from binreps.run.analysis import Analysis, Part, Profile
 from binreps.run.by_source import SourceAnalysis
 from binreps.run.methods import METHODS
 from binreps.show.wording import (
+    changed_words,
     method_name,
     missing_words,
     named_methods,
+    named_odds,
     named_rates,
     next_words,
     plural,
+    profile_words,
     read_words,
 )
 from binreps.table import Table, format_value
@@ -111,12 +114,21 @@ def _part_blocks(part: Part, analysis: Analysis) -> Iterator[RenderableType]:
         estimate, low, high = part.intraclass
         found = f"{estimate:.3f}, from {low:.3f} to {high:.3f}"
         yield _indented(Text(f"intra-class correlation of replicates: {found}"))
+    if (odds := named_odds(part)) is not None:
+        yield _title(f"Odds ratios of being positive{where}")
+        yield _indented(grid(odds))
     yield _title(f"Everyone in the data{where}")
     yield _indented(_answers(part.answers))
+    if words := changed_words(part):
+        yield _indented(Text(words))
     yield _title(f"The next individual, by {method_name(analysis)}{where}")
     yield _indented(_decisions(part))
     yield _indented(Text(str(analysis.settings.loss), style="dim"))
     yield _indented(Text(f"In short: {next_words(part)}."))
+    for one in part.profiles:
+        share = f"prevalence {one.fit.rates.prevalence:.3f}"
+        yield _title(f"The next individual of {one.name}: {profile_words(one.covariates)} ({share})")
+        yield _indented(_decisions(one))
     if part.judgement is not None:
         yield _title(f"Judged by column {analysis.source.truth!r}{where}")
         yield _indented(grid(named_methods(part.judgement)))
@@ -176,7 +188,7 @@ def _answers(answers: dict[str, int]) -> RenderableType:
     return line
 
 
-def _decisions(part: Part) -> RenderableType:
+def _decisions(part: Part | Profile) -> RenderableType:
     """The decision table as a lattice, or as ranges where that would be too wide."""
     sizes = sorted(set(part.decisions["n"]))
     return _lattice(part.decisions, sizes) if sizes[-1] <= _LATTICE else _ranges(part.decisions, sizes)

@@ -60,6 +60,8 @@ def score_command(
     population = population or _saved(saved, "input", "population")
     if None not in fit.parts and population is None:
         raise DataError("the fit has several populations; name their column with --population")
+    if fit.records is not None and "covariates" not in columns:
+        columns["covariates"] = list(fit.records.names)
     level = _saved(saved, "options", "level") or 0.9
     adding = Adding([fit], saved_loss(saved), new=not fitted, level=level)
     apart = [population] if population else []
@@ -70,6 +72,8 @@ def score_command(
     for line in guess_lines(guess):
         print(line)
     heard = [note for note in reading.notes if not (fit.has_sources and note.id == "source-not-used")]
+    if fit.records is not None:
+        heard = [note for note in heard if note.id != "covariates-not-used"]
     for note in (*guess.notes, *heard, *notes):
         print(f"• {note}")
     print(f"Written to {out}")

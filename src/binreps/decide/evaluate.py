@@ -6,7 +6,7 @@ A truth here judges and never trains. To let a status inform a fit, give it to t
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -16,6 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
 from binreps.counts import UNKNOWN, CountTable, whole_numbers
+from binreps.covariates import CovariateTable
 from binreps.decide.loss import DECISIONS, Loss, Predictor, check_loss, checked_scores, classify, one_of
 from binreps.errors import DataError, OptionError
 from binreps.model import Float
@@ -277,11 +278,12 @@ def cross_validate(
     n: ArrayLike,
     s: ArrayLike,
     truth: ArrayLike,
-    fit: Callable[[CountTable], Predictor],
+    fit: Callable[[Any], Predictor],
     *,
     loss: Loss,
     rng: int | np.random.Generator,
     weight: ArrayLike | None = None,
+    covariates: Mapping[str, Any] | None = None,
     folds: int = 10,
     thresholds: tuple[float, float] | None = None,
 ) -> CrossValidation:
@@ -310,6 +312,8 @@ def cross_validate(
         Seed of the partition. The order of the entries does not matter.
     weight : array_like of whole numbers, optional
         How many individuals each entry stands for.
+    covariates : mapping of name to array_like, optional
+        One value per entry; `fit` then takes a `CovariateTable`, as `fit_covariates` does.
     folds : int
         From 2 to the number of individuals.
     thresholds : pair of float, optional
@@ -331,14 +335,15 @@ def cross_validate(
     >>> found.folds["individuals"]
     (10, 10, 10, 10, 10, 10, 10, 10, 10, 10)
     """
-    cells = _cells(n, s, truth, weight)
+    cells, columns = _cells(n, s, truth, weight, covariates)
     _check_folds(folds, cells.individuals)
     fit_once = cache(fit)
     trained, judged = [], []
     for held_out in _split(cells.weight, int(folds), generator(rng)):
-        training = CountTable(cells.n, cells.s, cells.weight - held_out)  # without statuses
         test = held_out > 0
-        scores = checked_scores(fit_once(training).predict(cells.n[test], cells.s[test]))
+        training = cells.weighted(cells.weight - held_out).forget_known()
+        asked = {name: {key: column[test] for key, column in own.items()} for name, own in columns.items()}
+        scores = checked_scores(fit_once(training).predict(cells.n[test], cells.s[test], **asked))
         statuses = np.where(cells.known[test] == UNKNOWN, np.nan, cells.known[test])
         trained.append(training.individuals)
         judged.append((scores, statuses, held_out[test]))
@@ -420,12 +425,24 @@ def _split(weight: NDArray[np.int64], folds: int, rng: np.random.Generator) -> I
         yield held_out
 
 
-def _cells(n: ArrayLike, s: ArrayLike, truth: ArrayLike, weight: ArrayLike | None) -> CountTable:
-    """The cells (n, s, truth), merged and sorted; `known` holds the truth, which no training table gets."""
+def _cells(
+    n: ArrayLike,
+    s: ArrayLike,
+    truth: ArrayLike,
+    weight: ArrayLike | None,
+    covariates: Mapping[str, Any] | None = None,
+) -> tuple[CountTable | CovariateTable, dict[str, dict[str, NDArray[Any]]]]:
+    """The cells (n, s, truth), merged and sorted, and their covariates, if any, as `predict` takes them.
+
+    `known` holds the truth, which no training table gets.
+    """
     statuses = one_of("truth", truth, (0, 1))
     if statuses.shape != np.shape(n):
         raise DataError(f"truth must be as long as n, got shapes {statuses.shape} and {np.shape(n)}")
-    return CountTable(n, s, weight, known=statuses)
+    if covariates is None:
+        return CountTable(n, s, weight, known=statuses), {}
+    table = CovariateTable(n, s, covariates, weight, known=statuses)
+    return table, {"covariates": {name: np.array(table.column(name), object) for name in table.names}}
 
 
 def _check_folds(folds: int, individuals: int) -> None:

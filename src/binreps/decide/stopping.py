@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -381,6 +381,7 @@ class NextReplicates:
     cost_per_replicate: float
     budget: int
     counts: CountTable = field(repr=False)
+    records: ClassVar[None] = None  # it goes by results alone
 
     @property
     def parts(self) -> dict[None, NextReplicates]:

@@ -55,6 +55,8 @@ class AnyFit(ABC):
     usual_error: ClassVar[float] = 1e-3
     """The numerical error, in standard deviations, beyond which something went wrong."""
     notes: tuple[Note, ...]
+    records: ClassVar[Any] = None
+    """The individuals with their covariates, where the fit uses any."""
 
     @property
     @abstractmethod

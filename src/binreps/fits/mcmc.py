@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binreps.counts import UNKNOWN, CountTable
+from binreps.covariates import CovariateTable
 from binreps.errors import FitError, OptionError
 from binreps.fits.base import PosteriorFit, Trouble, check_counts, checked_prior
 from binreps.fits.posterior import Block, Estimate, Key, Marginal, Nodes, Posterior
@@ -226,13 +227,21 @@ def fit_mcmc(
     return McmcFit.of(counts, prior, kept, trace.sample_stats["diverging"].to_numpy().astype(bool))
 
 
-def to_pymc(counts: CountTable | Readings, prior: Prior | SourcePrior | None = None) -> Any:
+def to_pymc(
+    counts: CountTable | CovariateTable | Readings,
+    prior: Prior | SourcePrior | None = None,
+    *,
+    slope_sd: float = 1.5,
+) -> Any:
     """The model as a PyMC model, to extend or to sample in your own way; needs `pip install 'binreps[mcmc]'`.
 
     Its variables are `prevalence`, `false_positive` and `false_negative`; its data `n`, `s` and `weight` (the
     cells whose status is unknown), `prior` (the shapes) and `known` (what known statuses add to them). The
     statuses are summed out, and equal individuals are one term. Where the prior is better than chance,
     `false_negative` is its share of 1 − `false_positive`, the variable `false_negative_share`, times that.
+
+    Of a `CovariateTable` it is the model of `fit_covariates`, with `slopes` per standardised column (the
+    dimension `term`), the design as data `x`, and `prevalence` that at average covariates.
 
     From `Readings` (with a `SourcePrior`) it is the model of `fit_sources`: its error rates have an entry for
     each source, and `mean_…` and `spread_…` are those of the population of sources.
@@ -250,8 +259,10 @@ def to_pymc(counts: CountTable | Readings, prior: Prior | SourcePrior | None = N
     pm, pt = _extra("to_pymc", "pymc", "pytensor.tensor")
     if isinstance(counts, Readings):
         return _sources_model(pm, pt, counts.merged(), prior)
-    check_counts(counts)
     chosen = checked_prior(prior)  # type: ignore[arg-type]
+    if isinstance(counts, CovariateTable):
+        return _with_covariates(pm, pt, counts, chosen, slope_sd)
+    check_counts(counts)
     with pm.Model() as model:
         data = {name: pm.Data(name, values) for name, values in _data(counts, chosen).items()}
         n, s, weight, shapes, known = data.values()
@@ -267,6 +278,30 @@ def to_pymc(counts: CountTable | Readings, prior: Prior | SourcePrior | None = N
         positive = yes[0] + s * no[2] + (n - s) * yes[2]
         negative = no[0] + s * yes[1] + (n - s) * no[1]
         pm.Potential("likelihood", (weight * pt.logaddexp(positive, negative)).sum())
+    return model
+
+
+def _with_covariates(pm: Any, pt: Any, records: CovariateTable, prior: Prior, slope_sd: float) -> Any:
+    """The model in which the log odds of being positive are linear in the covariates."""
+    with pm.Model(coords={"term": list(records.terms)}) as model:
+        names = ("n", "s", "weight", "known")
+        data = {name: pm.Data(name, getattr(records, name).astype(float)) for name in names}
+        x = pm.Data("x", records.design())
+        theta = pm.Beta("prevalence", *prior.prevalence)
+        slopes = pm.Normal("slopes", 0.0, slope_sd, dims="term")
+        p, q = _anywhere(pm, pt, prior.better_than_chance)
+        for name, rate in (("false_positive", p), ("false_negative", q)):
+            a, b = getattr(prior, name)
+            pm.Potential(f"prior_of_{name}", (a - 1) * pt.log(rate) + (b - 1) * pt.log1p(-rate))
+        eta = pt.log(theta) - pt.log1p(-theta) + x @ slopes
+        misses = data["n"] - data["s"]
+        positive = -pt.softplus(-eta) + data["s"] * pt.log1p(-q) + misses * pt.log(q)
+        negative = -pt.softplus(eta) + data["s"] * pt.log(p) + misses * pt.log1p(-p)
+        known = data["known"]
+        term = pt.switch(
+            pt.eq(known, 1), positive, pt.switch(pt.eq(known, 0), negative, pt.logaddexp(positive, negative))
+        )
+        pm.Potential("likelihood", (data["weight"] * term).sum())
     return model
 
 

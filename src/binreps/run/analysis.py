@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from binreps.counts import UNKNOWN, CountTable
+from binreps.covariates import CovariateTable
 from binreps.decide.checks.findings import Findings
 from binreps.decide.checks.run import check
 from binreps.decide.evaluate import Evaluation, evaluate
@@ -31,6 +32,9 @@ from binreps.tables.opened import Reading
 
 _MOST_REPLICATES = 20  # of the decision table, unless more are asked for
 _SEED = 1  # of the predictive draws: the same figure every time
+
+LISTED = 10_000
+"""Rows up to which they are listed; beyond, the file of scores has them."""
 
 
 @dataclass(frozen=True)
@@ -64,12 +68,14 @@ class Source:
     known: str | None = None
     truth: str | None = None
     population: str | None = None
+    covariates: tuple[str, ...] = ()
     columns: tuple[str, ...] = ()  # all that the table has
     missing: int | None = None  # results that are missing; None where only counts were given
     no_result: Mapping[str, int] = field(default_factory=dict)  # words for no result, and how often
     sheet: str | None = None  # of a workbook
     separator: str | None = None  # of a text file
     reading: Reading | None = field(default=None, repr=False, compare=False)
+    records: CovariateTable | None = field(default=None, repr=False, compare=False)  # with their statuses
 
 
 class Estimate(NamedTuple):
@@ -78,6 +84,15 @@ class Estimate(NamedTuple):
     estimate: float
     lower: float
     upper: float
+
+
+class Profile(NamedTuple):
+    """Someone of a typical risk: their covariates, the fit for them, and what to answer."""
+
+    name: str
+    covariates: Mapping[str, Any]
+    fit: Any
+    decisions: Table
 
 
 @dataclass(frozen=True)
@@ -121,7 +136,42 @@ class Part:
     @property
     def believed(self) -> str:
         """The method whose intervals are shown beside all estimates: a posterior, if there is one."""
-        return next((m for m in ("overdispersed", "bayes") if m in self.fits), self.settings.method)
+        posteriors = ("covariates", "overdispersed", "bayes")
+        return next((m for m in posteriors if m in self.fits), self.settings.method)
+
+    @property
+    def deciding(self) -> str:
+        """The method that decides: the one chosen, or that of the covariates where there are any."""
+        return "covariates" if "covariates" in self.fits else self.settings.method
+
+    @cached_property
+    def odds_ratios(self) -> Table | None:
+        """What each covariate does to the odds of being positive; None without covariates."""
+        if self.fit.records is None:
+            return None
+        found: Table = self.fit.odds_ratios(self.settings.level, per=self.fit.usual_steps)
+        return found
+
+    @cached_property
+    def profiles(self) -> tuple[Profile, ...]:
+        """What to answer for someone of low, middle and high risk; nothing without covariates."""
+        if self.fit.records is None:
+            return ()
+        sizes = sorted(set(self.decisions["n"]))
+        found = []
+        for name, covariates in self.fit.typical().items():
+            fit = self.fit.profile(covariates)
+            table = decision_table(fit, self.settings.loss, sizes, level=self.settings.level)
+            found.append(Profile(name, covariates, fit, table))
+        return tuple(found)
+
+    @cached_property
+    def curves(self) -> dict[str, Table]:
+        """Prevalence with its interval over the range of each number, others average; by its name."""
+        if self.fit.records is None:
+            return {}
+        found: dict[str, Table] = self.fit.prevalence_curves(self.settings.level)
+        return found
 
     def rates(self, level: float | None = None) -> Table:
         """The rates by all methods side by side, by their ids, and the interval of the one believed."""
@@ -284,20 +334,83 @@ class Analysis:
 
 
 def analysed(
-    counts: CountTable | Mapping[Any, CountTable], settings: Settings, truth: CountTable | None = None
+    counts: CountTable | Mapping[Any, CountTable] | CovariateTable,
+    settings: Settings,
+    truth: CountTable | CovariateTable | None = None,
 ) -> Analysis:
     """Fit counts by every method, decide by one, check and judge."""
     if settings.method == "sources":
         raise OptionError("counts do not say who gave which result: sources need a table with them")
     shared: Any = None
-    if isinstance(counts, CountTable):
-        part, notes = _part(None, counts, None, settings, truth)
+    true = truth.counts if isinstance(truth, CovariateTable) else truth
+    if isinstance(counts, CovariateTable):
+        part, notes = _covariates_part(counts, settings, truth)
         parts: tuple[Part, ...] = (part,)
+    elif isinstance(counts, CountTable):
+        part, notes = _part(None, counts, None, settings, true)
+        parts = (part,)
     else:
-        parts, shared, notes = _populations(counts, settings, truth)
+        parts, shared, notes = _populations(counts, settings, true)
     asked = shared or parts[0].fits[parts[0].believed]
     findings = check(asked, settings.loss)
-    return Analysis(settings, parts, shared, findings, tuple(dict.fromkeys(notes)), truth)
+    return Analysis(settings, parts, shared, findings, tuple(dict.fromkeys(notes)), true)
+
+
+def _covariates_part(
+    records: CovariateTable, settings: Settings, truth: CovariateTable | CountTable | None
+) -> tuple[Part, list[Note]]:
+    """Everyone with their covariates, which decide; the other methods see results alone."""
+    if settings.method != "bayes":
+        raise OptionError(f"covariates are used by the method bayes, got {settings.method!r}")
+    fit = METHODS["covariates"].make(records, settings.prior)
+    true = truth.counts if isinstance(truth, CovariateTable) else truth
+    part, notes = _part(None, records.counts, None, settings, true)
+    sizes = sorted(set(part.decisions["n"]))
+    judged = dict(part.judged)
+    if isinstance(truth, CovariateTable):
+        judged["covariates"] = evaluate(fit.score(truth), _status(truth), settings.loss, truth.weight)
+    found = replace(
+        part,
+        fit=fit,
+        fits={**part.fits, "covariates": fit},
+        cells=_record_cells(fit, part.fit, settings),
+        decisions=decision_table(fit, settings.loss, sizes, level=settings.level),
+        judged=judged,
+    )
+    whose = "the decision table is for someone of this study whose covariates are not known"
+    return found, [*notes, Note("covariates-unknown", whose)]
+
+
+def _record_cells(fit: Any, plain: Any, settings: Settings) -> Table:
+    """Everyone in the data by results and covariates, and what their answer would be without the covariates.
+
+    Of very many only the totals of every result and answer.
+    """
+    records: CovariateTable = fit.records
+    scores, without = fit.score(records), plain.score(records.n, records.s)
+    columns: dict[str, Any] = {"n": records.n, "s": records.s}
+    if len(records) <= LISTED:
+        taken = ("n", "s", "weight", "known", "score", "lower", "upper", "decision", "without", "before")
+        for name in records.names:
+            columns[f"{name}_" if name in taken else name] = records.column(name)
+        columns["weight"] = records.weight
+        if np.any(records.known != UNKNOWN):
+            columns["known"] = [None if status == UNKNOWN else status for status in records.known.tolist()]
+        lower, upper = fit.score_interval(records, level=settings.level)
+        columns |= {"score": scores, "lower": lower, "upper": upper}
+    else:
+        words = np.array(settings.loss.words(scores))
+        keys = np.stack([records.n, records.s, np.unique(words, return_inverse=True)[1]])
+        pairs, where = np.unique(keys, axis=1, return_inverse=True)
+        weight = np.bincount(where.ravel(), records.weight).astype(np.int64)
+        total = np.bincount(where.ravel(), records.weight * scores)
+        columns = {"n": pairs[0], "s": pairs[1], "weight": weight, "score": total / weight}
+        without = plain.score(pairs[0], pairs[1])
+        columns |= {end: [None] * weight.size for end in ("lower", "upper")}
+    columns["decision"] = settings.loss.words(columns["score"])
+    columns["without"], columns["before"] = without, settings.loss.words(without)
+    note = f"{settings.loss}; without, before: score and decision without the covariates"
+    return Table(columns, note=note)
 
 
 def _populations(
@@ -373,7 +486,7 @@ def _cells(fit: Any, settings: Settings) -> Table:
     return Table(columns, note=str(settings.loss))
 
 
-def _status(truth: CountTable) -> Any:
+def _status(truth: CountTable | CovariateTable) -> Any:
     """The statuses with NaN for unknown."""
     return np.where(truth.known == UNKNOWN, np.nan, truth.known)
 

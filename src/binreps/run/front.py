@@ -10,9 +10,12 @@ from typing import Any, Unpack, cast
 import numpy as np
 
 from binreps.counts import CountTable
+from binreps.covariates import CovariateTable
 from binreps.errors import DataError, OptionError
+from binreps.fits.covariates import fit_covariates
 from binreps.fits.sampled.prior import SourcePrior
 from binreps.fits.sources import fit_sources
+from binreps.formula import Formula
 from binreps.model import Prior
 from binreps.notes import Note, warn_of
 from binreps.options import check_whole, generator, shown
@@ -21,10 +24,11 @@ from binreps.run.analysis import Analysis, Settings, Source, analysed
 from binreps.run.by_source import analysed_by_source, wants_sources
 from binreps.run.methods import METHODS, Method, check_method
 from binreps.run.recipe import check_recipe, load_recipe, recipe_columns, recipe_sheet
+from binreps.tables.design import read_entries
 from binreps.tables.files import PathLike
 from binreps.tables.guess import several_rows
 from binreps.tables.opened import OpenTable, Reading, is_path, open_table, read
-from binreps.tables.roles import AllColumns, Columns, check_keywords, column_names, source_note
+from binreps.tables.roles import AllColumns, Columns, check_keywords, column_names, names_of, source_note
 from binreps.tables.sources import MOST, source_readings
 from binreps.tables.truth import truth_file, with_truth
 
@@ -40,6 +44,9 @@ def fit(
     rng: np.random.Generator | int | None = None,
     method: str = "bayes",
     memory: str | None = None,
+    reference: Mapping[str, Any] | None = None,
+    missing_covariates: str = "refuse",
+    formula: str | None = None,
     sheet: str | None = None,
     tol: float | None = None,
     independent: bool = True,
@@ -50,14 +57,22 @@ def fit(
 
     Without a `population` this is `fit_bayes`; with one it is `fit_populations`, whose populations took the
     same test and have a prevalence each; with a `source` it is `fit_sources`, which gives each reader, test
-    or rater error rates of its own. `method` may name another way to fit.
+    or rater error rates of its own; with `covariates` it is `fit_covariates`. `method` may name another way
+    to fit.
 
     Parameters
     ----------
-    table : dataframe, path, list of paths, Table, CountTable, mapping of CountTable, or Readings
+    table : dataframe, path, list of paths, Table, CountTable, CovariateTable, Readings, …
         Whatever `count_table` reads, or what is counted already.
     prior : Prior or SourcePrior, optional
         Of the three rates; `Prior()` if not given. With sources, a `SourcePrior`.
+    reference : mapping of column to level, optional
+        The levels that others of a category are compared with; the most frequent one if not named. A column
+        of numbers becomes a category by it.
+    missing_covariates : {"refuse", "level"}
+        What becomes of a missing covariate: refused, or a level of its own.
+    formula : str, optional
+        Such as `"age + C(site)"`, in place of `covariates`; needs the extra `formula`. It is run as code.
     rng : Generator or int, optional
         Where the random numbers of a sampled model, one with sources, come from; the seed 1 if not given.
     method : {"bayes", "map", "average", "median", "overdispersed", "sources"}
@@ -75,6 +90,8 @@ def fit(
         The sheet of a workbook; the first if not given.
     population : str, optional
         Column that says which population a row belongs to.
+    covariates : str or list of str, optional
+        Columns of numbers or categories that the prevalence may depend on, one value per individual.
     **columns
         Which column plays which part, as in `count_table`. If none is named they are guessed, and a warning
         says how the table was read.
@@ -94,6 +111,22 @@ def fit(
     check_keywords(columns, AllColumns)
     if rng is not None:
         generator(rng)
+    made = None if formula is None else Formula(formula)
+    if made is not None:
+        if columns.get("covariates") is not None:
+            raise OptionError("give covariates or a formula, which names its columns itself, not both")
+        columns["covariates"] = list(made.variables)
+    if isinstance(table, CovariateTable) or names_of(columns.get("covariates")):
+        if columns.get("source"):
+            raise OptionError("covariates and sources together are not modelled yet; give one of them")
+        records, notes = _records_of(table, columns, memory, reference, missing_covariates, made)
+        if method != "bayes":
+            raise OptionError(f"covariates are used by the method bayes, got {method!r}")
+        warn_of(notes)
+        more: Any = {} if tol is None else {"tol": tol}
+        return fit_covariates(records, prior, **more)  # type: ignore[arg-type]
+    if reference:
+        raise OptionError(f"reference names levels of covariates, and there are none, got {shown(reference)}")
     if isinstance(table, Readings) or method == "sources" or (method == "bayes" and columns.get("source")):
         if not independent:
             raise OptionError("independent must be True: no model of dependent readings is built yet")
@@ -110,6 +143,42 @@ def fit(
         raise OptionError(f"the method {method} takes no prior, got {shown(prior)}")
     warn_of(notes)
     return chosen.fit(counts) if prior is None else chosen.fit(counts, prior)
+
+
+def _records_of(
+    table: Any,
+    columns: Mapping[str, Any],
+    memory: str | None,
+    reference: Mapping[str, Any] | None,
+    missing_covariates: str,
+    formula: Formula | None,
+) -> tuple[CovariateTable, tuple[Note, ...]]:
+    """Individuals with their covariates, of any table, or those that are given."""
+    named = {name: value for name, value in columns.items() if value is not None}
+    if isinstance(table, CovariateTable):
+        if named:
+            raise OptionError(f"records have no columns to name, so {next(iter(named))} cannot name one")
+        return table, ()
+    if isinstance(table, CountTable | Mapping):
+        raise OptionError("counts have no columns, so covariates cannot name one; CovariateTable has both")
+    check_no_population(named)
+    covariates = names_of(named["covariates"])
+    with open_table(table, column_names(named), memory=memory) as opened:
+        notes: tuple[Note, ...] = ()
+        if set(named) == {"covariates"}:
+            guess = opened.guess({}, list(covariates))
+            named = {**guess.columns, "covariates": covariates}
+            notes = (Note("columns-guessed", f"read as {guess}"), *guess.notes)
+        entries = read_entries(opened, named)
+        records = entries.records(reference, missing_covariates, formula)
+        return records, (*notes, *entries.notes)
+
+
+def check_no_population(named: Mapping[str, Any]) -> None:
+    """A population beside covariates is one of them."""
+    if named.get("population") is not None:
+        advice = f"name it among the covariates instead: {named['population']!r}"
+        raise OptionError(f"population cannot be given with covariates; {advice}")
 
 
 def _readings_of(
@@ -187,9 +256,11 @@ def analyse(
     table: Any | PathLike | Sequence[PathLike] | Counts,
     settings: Settings | None = None,
     *,
-    truth: str | CountTable | None = None,
+    truth: str | CountTable | CovariateTable | None = None,
     memory: str | None = None,
     name: str | None = None,
+    reference: Mapping[str, Any] | None = None,
+    missing_covariates: str = "refuse",
     sheet: str | None = None,
     recipe: PathLike | None = None,
     **columns: Unpack[AllColumns],
@@ -218,6 +289,9 @@ def analyse(
         refused if it differs. It names the columns, so none is given beside it.
     population : str, optional
         Column of the populations, which took the same test.
+    covariates : str or list of str, optional
+        Columns that the prevalence may depend on; `fit_covariates` then decides. `reference` and
+        `missing_covariates` as in `fit`.
     **columns
         Which column plays which part, as in `count_table`; those that are not named are guessed.
 
@@ -249,6 +323,7 @@ def analyse(
     ('wide', ['first', 'second', 'third'], 1)
     """
     how: Any = {"memory": memory, "name": name, "sheet": sheet, "recipe": recipe}
+    how |= {"reference": reference, "missing_covariates": missing_covariates}
     with analysing(table, settings, truth=truth, **how, **columns) as analysis:
         return analysis
 
@@ -258,15 +333,23 @@ def analysing(
     table: Any,
     settings: Settings | None = None,
     *,
-    truth: str | CountTable | None = None,
+    truth: str | CountTable | CovariateTable | None = None,
     memory: str | None = None,
     name: str | None = None,
+    reference: Mapping[str, Any] | None = None,
+    missing_covariates: str = "refuse",
     sheet: str | None = None,
     recipe: PathLike | None = None,
     **columns: Unpack[AllColumns],
 ) -> Iterator[Any]:
     """`analyse`, with the files kept open: what is written meanwhile needs no second reading."""
     settings = settings or Settings()
+    if isinstance(table, CovariateTable):
+        _counted({}, columns)
+        if truth is not None and not isinstance(truth, CovariateTable):
+            raise OptionError(f"the truth of records must be a CovariateTable, got {type(truth).__name__}")
+        yield replace(analysed(table, settings, truth), source=Source(name or "records"))
+        return
     if isinstance(table, CountTable | Mapping):
         counts = _counted(table, columns)
         if truth is not None and not isinstance(truth, CountTable):
@@ -277,7 +360,8 @@ def analysing(
         raise OptionError("the truth of a table must be the name of its column, got a CountTable")
     how: Any = {"memory": memory, "name": name, "sheet": sheet, "recipe": recipe}
     named = columns if recipe is None else recipe_columns(load_recipe(recipe), {**columns, "truth": truth})
-    with reading_source(table, columns, truth, **how) as source:
+    how |= {"reference": reference, "missing_covariates": missing_covariates}
+    with reading_source(table, columns, truth, **how) as source:  # type: ignore[arg-type]
         if wants_sources(named, settings):
             yield analysed_by_source(source, settings, source_notes(source))
         else:
@@ -294,6 +378,8 @@ def reading_source(
     name: str | None = None,
     sheet: str | None = None,
     recipe: PathLike | None = None,
+    reference: Mapping[str, Any] | None = None,
+    missing_covariates: str = "refuse",
 ) -> Iterator[Source]:
     """A table opened and counted, its columns named by a recipe, by the user, or guessed."""
     known_recipe = None if recipe is None else load_recipe(recipe)
@@ -309,7 +395,7 @@ def reading_source(
             check_recipe(known_recipe, opened, wanted)
         whole = opened if elsewhere is None else with_truth(opened, named, elsewhere)
         try:
-            yield read_source(whole, named)
+            yield read_source(whole, named, reference, missing_covariates)
         finally:
             whole.closed = True
 
@@ -325,10 +411,18 @@ def named_columns(columns: Mapping[str, Any], truth: str | None) -> dict[str, An
     return named
 
 
-def read_source(opened: OpenTable, named: Mapping[str, Any]) -> Source:
+def read_source(
+    opened: OpenTable,
+    named: Mapping[str, Any],
+    reference: Mapping[str, Any] | None = None,
+    missing_covariates: str = "refuse",
+) -> Source:
     """An open table with its columns completed, and counted."""
     apart = {part: named.get(part) for part in ("known", "truth", "population")}
     given = {part: value for part, value in named.items() if part not in apart}
+    covariates = names_of(named.get("covariates"))
+    if covariates:
+        check_no_population(named)
     guess = opened.guess(given, list(filter(None, apart.values())))
     status = apart["known"] or apart["truth"]
     reading = read(opened, {**guess.columns, "known": status}, apart["population"])
@@ -339,12 +433,16 @@ def read_source(opened: OpenTable, named: Mapping[str, Any]) -> Source:
             raise several_rows(str(individual))
         guess = replace(guess, columns=cast(Columns, columns))
         reading = read(opened, {**columns, "known": status}, apart["population"])
+    everything = {**guess.columns, "known": status}
+    records = read_entries(opened, everything).records(reference, missing_covariates) if covariates else None
     return Source(
         opened.name,
         tuple(map(str, opened.paths)),
         opened.sha256,
         guess,
         **apart,
+        covariates=covariates,
+        records=records,
         columns=tuple(opened.sample),
         missing=reading.missing,
         no_result=reading.no_result,
@@ -359,13 +457,18 @@ def source_notes(source: Source) -> tuple[Note, ...]:
     assert source.guess is not None
     assert source.reading is not None
     known = () if source.known is None else (Note("known-scored", _KNOWN),)
-    return tuple(dict.fromkeys([*source.guess.notes, *source.reading.notes, *known]))
+    notes = dict.fromkeys([*source.guess.notes, *source.reading.notes, *known])
+    return tuple(note for note in notes if not source.covariates or note.id != "covariates-not-used")
 
 
 def analysed_source(source: Source, settings: Settings) -> Analysis:
     """The analysis of a table that was read."""
     assert source.reading is not None
-    judge, counts = _judge(source.reading, source.truth)
+    if source.records is not None:
+        judge: Any = None if source.truth is None else source.records
+        counts: Any = source.records if source.truth is None else source.records.forget_known()
+    else:
+        judge, counts = _judge(source.reading, source.truth)
     analysis = analysed(counts, settings, judge)
     notes = dict.fromkeys([*source_notes(source), *analysis.notes])
     return replace(analysis, source=source, notes=tuple(notes))

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln
+from scipy.special import expit, gammaln, log_expit
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import OptionError
 from binreps.fits.bayes import BayesFit, fit_bayes
+from binreps.fits.covariates import CovariatesFit
 from binreps.fits.mcmc import McmcFit, arviz, to_pymc
 from binreps.fits.sources import SourcesFit, parameters
 from binreps.model import ALIKE, NAMES, Float, Rates
@@ -30,7 +31,7 @@ _MOST_VALUES = 2 * 10**7  # draws × individuals: 160 MB for each of two groups
 
 
 def to_arviz(
-    fit: BayesFit | McmcFit | SourcesFit, *, rng: np.random.Generator | int, draws: int = 2000
+    fit: BayesFit | McmcFit | CovariatesFit | SourcesFit, *, rng: np.random.Generator | int, draws: int = 2000
 ) -> Any:
     """A posterior as ArviZ's own object: `InferenceData` for ArviZ 0.x, a `DataTree` for ArviZ 1.x.
 
@@ -44,11 +45,13 @@ def to_arviz(
 
     Parameters
     ----------
-    fit : BayesFit, McmcFit or SourcesFit
+    fit : BayesFit, CovariatesFit, McmcFit or SourcesFit
         The exact posterior is drawn from independently: no burn-in, and R̂ is 1 but for chance. The draws of
         `fit_mcmc` are taken as they are, chain by chain, with their divergences. A fit by source gives its
         chains of prevalence, of the error rates by `source`, and of their population, and the log likelihood
         of each individual's `readings`; for it `rng` and `draws` do nothing.
+        With covariates the posterior has `intercept` (at average covariates) and `log_odds` per unit of each
+        column (dimension `term`) too.
     rng : numpy.random.Generator or int
         Seed of the draws.
     draws : int
@@ -71,15 +74,46 @@ def to_arviz(
     """
     if isinstance(fit, SourcesFit):
         return _sources_tree(fit)
-    if not isinstance(fit, BayesFit | McmcFit):
-        which = "fit_bayes, fit_mcmc or fit_sources"
+    if not isinstance(fit, BayesFit | McmcFit | CovariatesFit):
+        which = "fit_bayes, fit_covariates, fit_mcmc or fit_sources"
         raise OptionError(f"to_arviz takes a fit by {which}, got {type(fit).__name__}")
     check_whole("draws", draws, 100, 10**7)
     size = fit.diverging.size if isinstance(fit, McmcFit) else -(-int(draws) // _CHAINS) * _CHAINS
+    dims = {name: ["individual"] for name in ("s", "n", "known")}
+    if isinstance(fit, CovariatesFit):
+        _refuse_too_many(fit.records.individuals, size)
+        groups = _covariate_groups(fit, size, generator(rng))
+        return _tree(groups, dims={**dims, "log_odds": ["term"]}, coords={"term": list(fit.records.terms)})
     counts = _with_evidence(fit.counts)
     _refuse_too_many(counts.individuals, size)
-    dims = {name: ["individual"] for name in ("s", "n", "known")}
     return _tree(_groups(fit, counts, size, generator(rng)), dims=dims)
+
+
+def _covariate_groups(fit: CovariatesFit, size: int, rng: np.random.Generator) -> dict[str, dict[str, Any]]:
+    """What ArviZ calls groups, of a fit with covariates; individuals in the order of its records."""
+    table, own = fit.records, fit.parameter_draws(size, rng)
+    kept = np.repeat(np.arange(len(table)), table.weight)
+    evident = (table.n[kept] > 0) | (table.known[kept] != UNKNOWN)
+    kept = kept[evident]
+    n, s, known = (column[kept] for column in (table.n, table.s, table.known))
+    slopes = np.stack([own[term] for term in table.terms]) if table.terms else np.zeros((0, size))
+    eta = own["intercept"][:, None] + (table.design()[kept] @ (slopes * table.sd[:, None])).T
+    p, q = own["false_positive"][:, None], own["false_negative"][:, None]
+    negative = log_expit(-eta) + s * np.log(p) + (n - s) * np.log1p(-p)
+    positive = log_expit(eta) + s * np.log1p(-q) + (n - s) * np.log(q)
+    both = np.where(known == 1, positive, np.where(known == 0, negative, np.logaddexp(positive, negative)))
+    ways = gammaln(n + 1) - gammaln(s + 1) - gammaln(n - s + 1)
+    status = np.where(known == UNKNOWN, rng.random(eta.shape) < expit(eta), known == 1)
+    predicted = rng.binomial(n, np.where(status, 1 - q, p))
+    deal = (_CHAINS, size // _CHAINS)
+    rates = {name: own[name].reshape(deal) for name in (*NAMES, "intercept")}
+    return {
+        "posterior": {**rates, "log_odds": slopes.T.reshape(*deal, len(table.terms))},
+        "posterior_predictive": {"s": predicted.reshape(*deal, n.size)},
+        "log_likelihood": {"s": (both + ways).reshape(*deal, n.size)},
+        "observed_data": {"s": s},
+        "constant_data": {"n": n, "known": known},
+    }
 
 
 def _tree(groups: dict[str, dict[str, Any]], **how: Any) -> Any:

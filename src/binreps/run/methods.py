@@ -9,6 +9,7 @@ from typing import Any
 
 from binreps.errors import OptionError
 from binreps.fits.bayes import fit_bayes
+from binreps.fits.covariates import fit_covariates
 from binreps.fits.overdispersed import fit_overdispersed
 from binreps.fits.point.mode import MAP_PRIOR, fit_map
 from binreps.fits.point.simple import fit_average, fit_median
@@ -114,6 +115,18 @@ METHODS: Mapping[str, Method] = MappingProxyType(
                 takes_prior=True,
                 always=False,
                 chosen=False,
+            ),
+            Method(
+                "covariates",
+                "Covariates",
+                "The prevalence depends on covariates by a logistic regression whose slopes have normal "
+                "priors. The posterior was integrated over quasi-random points under the priors {prior}.",
+                fit_covariates,
+                takes_prior=True,
+                always=False,
+                chosen=False,
+                drawn=6,
+                extras=lambda fit: {"slope_sd": fit.slope_sd, "tol": fit.tol},
             ),
             Method(
                 "sources",

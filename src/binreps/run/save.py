@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from binreps._version import __version__
-from binreps.counts import UNKNOWN, CountTable
+from binreps.counts import UNKNOWN, CountTable, entries
+from binreps.covariates import Category, Covariate, CovariateTable, Numeric
 from binreps.errors import BinrepsError, DataError, OptionError
 from binreps.fits.base import check_fit
 from binreps.model import NAMES, Prior
@@ -78,7 +79,9 @@ def fit_to_dict(fit: Any) -> dict[str, Any]:
     if method.takes_prior:
         content["prior"] = prior_to_dict(fit.prior)
     parts = fit.parts
-    if None in parts:
+    if fit.records is not None:
+        content["records"] = _saved_records(fit.records)
+    elif None in parts:
         content["cells"] = _cells(fit.counts)
     else:
         content["populations"] = [
@@ -102,6 +105,7 @@ def fit_from_dict(content: Any) -> Any:
             return sources_from_dict(content)
         how: dict[str, Any] = {"prior": Prior(**content["prior"])} if method.takes_prior else {}
         how |= {name: tuple(content[name]) for name in content.keys() & {"intraclass"}}
+        how |= {name: content[name] for name in content.keys() & {"slope_sd", "tol"}}
         fit = method.fit(_data(content), **how)
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise DataError(f"the fit is incomplete or damaged ({type(error).__name__}: {error})") from None
@@ -137,12 +141,60 @@ def _cells(counts: CountTable) -> dict[str, list[Any]]:
 
 def _data(content: dict[str, Any]) -> Any:
     """The counts of a saved fit, or those of its populations."""
+    if content["method"] == "covariates":
+        return _loaded_records(content["records"])
     if content["method"] != "populations":
         return _count_table(content["cells"])
     populations = {one["name"]: _count_table(one) for one in content["populations"]}
     if len(populations) < len(content["populations"]):
         raise DataError("two populations have the same name")
     return populations
+
+
+def _saved_records(records: CovariateTable) -> dict[str, Any]:
+    """The rows of individuals with covariates, and what each covariate is."""
+    if records.formula is not None:
+        raise OptionError("a fit by a formula cannot be saved: loading it would run the formula as code")
+    columns = {name: getattr(records, name).tolist() for name in ("n", "s", "weight")}
+    if np.any(records.known != UNKNOWN):
+        columns["known"] = [None if status == UNKNOWN else status for status in records.known.tolist()]
+    covariates = []
+    for each, values in zip(records.covariates, records.values, strict=True):
+        if isinstance(each, Category):
+            kind: dict[str, Any] = {"levels": [_level(each.name, level) for level in each.levels]}
+            own: list[Any] = values.tolist()
+        else:
+            kind, own = {"fill": each.fill}, [None if value != value else value for value in values.tolist()]
+        covariates.append({"name": each.name, **kind, "values": own})
+    return {**columns, "covariates": covariates}
+
+
+def _level(name: str, level: object) -> Any:
+    """A level that JSON can hold."""
+    if not isinstance(level, str | int | float | bool):
+        raise OptionError(f"levels of text or numbers can be saved, got {level!r} in column {name!r}")
+    return level
+
+
+def _loaded_records(content: dict[str, Any]) -> CovariateTable:
+    """The individuals with covariates that were saved."""
+    known = None if content.get("known") is None else np.array(content["known"], object)
+    covariates: list[Covariate] = []
+    values: list[Any] = []
+    for one in content["covariates"]:
+        own = one["values"]
+        if "levels" in one:
+            levels = tuple(one["levels"])
+            covariates.append(Category(one["name"], levels))
+            own = np.array([levels[i] for i in own], dtype=object)
+        else:
+            covariates.append(Numeric(one["name"], one["fill"]))
+            own = np.array([np.nan if value is None else value for value in own], dtype=float)
+        values.append(covariates[-1].encode(own))
+    rows = entries(content["n"], content["s"], content["weight"], known)
+    if any(len(own) != rows[0].size for own in values):
+        raise DataError("every covariate must have one value per row")
+    return CovariateTable.encoded(rows, tuple(covariates), values)
 
 
 def _count_table(cells: dict[str, Any]) -> CountTable:

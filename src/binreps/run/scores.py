@@ -7,16 +7,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from binreps.run.analysis import Analysis
-from binreps.table import Table
+from binreps.decide.loss import Loss
+from binreps.run.analysis import LISTED, Analysis, Profile
+from binreps.table import Table, format_value
 from binreps.tables.files import PathLike
 from binreps.tables.join import ADDED, Adding, in_order, joined
 from binreps.tables.opened import Reading, arrow_rows, open_table, read
 from binreps.tables.roles import column_names
 from binreps.tables.write import write_arrow, write_file, write_table
-
-LISTED = 10_000
-"""Rows up to which they are listed; beyond, the file of scores has them."""
 
 
 class Scored(NamedTuple):
@@ -25,6 +23,26 @@ class Scored(NamedTuple):
     write: Callable[[PathLike], None]
     rows: Table | None
     connection: Any = None  # that other files may be written on
+
+
+class Without:
+    """What the answers would be without the covariates: columns `without`, the score, and `before`."""
+
+    records = None
+
+    def __init__(self, fit: Any, loss: Loss) -> None:
+        self.counts, self._fit, self._loss = fit.counts, fit, loss
+
+    @property
+    def parts(self) -> dict[None, Without]:
+        """Itself: there is one population."""
+        return {None: self}
+
+    def answers(self, n: Any, s: Any, *, new: bool, level: float) -> dict[str, Any]:
+        """What a join adds for each (n, s)."""
+        del level
+        score = (self._fit.predict if new else self._fit.score)(n, s)
+        return {"without": score, "before": self._loss.words(score)}
 
 
 @contextmanager
@@ -56,7 +74,9 @@ def reopened(analysis: Any, *, memory: str | None = None) -> Iterator[Reading]:
 def _scored_rows(analysis: Any, reading: Reading) -> Scored:
     """The rows joined to their scores: few of them at once, many only as they are written."""
     settings, files = analysis.settings, reading.table.files
-    adding = Adding([analysis.fit], settings.loss, level=settings.level, prefix=_prefix(analysis))
+    plain = [] if analysis.fit.records is None else [Without(analysis.main.fits["bayes"], settings.loss)]
+    answering = [analysis.fit, *plain]
+    adding = Adding(answering, settings.loss, level=settings.level, prefix=_prefix(analysis))
     answers, _ = joined(reading, adding)
     few = (reading.everyone.individuals if reading.roles.long else reading.rows) <= LISTED
     connection = None if files is None else files.connection
@@ -76,16 +96,23 @@ def _prefix(analysis: Any) -> str:
     return "binreps_" if (set(ADDED) - own) & have else ""
 
 
+def _profile(one: Profile) -> str:
+    """A typical individual, by name and covariates."""
+    return f"{one.name}: {', '.join(f'{name} {format_value(v)}' for name, v in one.covariates.items())}"
+
+
 def together(analysis: Analysis, what: str) -> Table:
     """The tables of all populations below each other, with their names if there are several."""
     tables = [
         (part.name, {"cells": part.cells, "decisions": part.decisions}[what]) for part in analysis.parts
     ]
+    label = "population"
+    if what == "decisions" and analysis.main.profiles:
+        label, tables = "profile", [("covariates not known", tables[0][1])]
+        tables += [(_profile(one), one.decisions) for one in analysis.main.profiles]
     if len(tables) == 1:
         return tables[0][1]
-    columns: dict[str, list[Any]] = {
-        "population": [name for name, table in tables for _ in range(len(table))]
-    }
+    columns: dict[str, list[Any]] = {label: [name for name, table in tables for _ in range(len(table))]}
     for name in tables[0][1].columns:
         columns[name] = [value for _, table in tables for value in table[name]]
     return Table(columns)

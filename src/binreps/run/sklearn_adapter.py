@@ -10,9 +10,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from binreps.counts import CountTable
+from binreps.covariates import CovariateTable
 from binreps.decide.loss import Loss, Predictor, one_of
 from binreps.errors import DataError, OptionError
 from binreps.fits.bayes import fit_bayes
+from binreps.fits.covariates import fit_covariates
 from binreps.fits.sources import fit_sources
 from binreps.model import Float
 from binreps.readings import Readings
@@ -28,7 +30,8 @@ except ModuleNotFoundError:
 class ReplicateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # sklearn has no types
     """Positive or negative from (n, s), with or without labels, for pipelines and cross-validation.
 
-    X has two columns: replicates n, and how many of them are positive, s. The classifier is unsupervised:
+    X has two columns: replicates n, and how many of them are positive, s; with `covariates=True` more follow,
+    of numbers or text, which the prevalence may depend on. The classifier is unsupervised:
     labels given to `fit` are ignored, so that scikit-learn may pass on the truth that judges. With
     `use_known=True` they train instead; whoever trains must not be judged by the same labels.
 
@@ -38,7 +41,8 @@ class ReplicateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     method : callable
-        From a `CountTable` to a fit: `fit_map`, or `functools.partial(fit_bayes, prior=…)`.
+        From a `CountTable` to a fit: `fit_map`, or `functools.partial(fit_bayes, prior=…)`. With covariates,
+        from a `CovariateTable`: then `fit_covariates` takes the place of `fit_bayes`.
     loss : Loss, optional
         The costs that `predict` decides by. Default `Loss()`.
     inconclusive : float
@@ -46,6 +50,8 @@ class ReplicateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         answers are those of `Loss.cost`; with 0 or 1 every answer is one of the two classes.
     use_known : bool
         Whether the labels given to `fit`, 0, 1 or missing (None, NaN or −1), inform it.
+    covariates : bool
+        Whether columns of X after the first two are covariates, by the names of a dataframe's columns.
 
     Attributes
     ----------
@@ -73,11 +79,13 @@ class ReplicateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         loss: Loss | None = None,
         inconclusive: float = -1,
         use_known: bool = False,
+        covariates: bool = False,
     ) -> None:
         self.method: Any = method
         self.loss = loss
         self.inconclusive = inconclusive
         self.use_known = use_known
+        self.covariates = covariates
 
     def fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
@@ -87,25 +95,31 @@ class ReplicateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Parameters
         ----------
         X : array_like of whole numbers, shape (rows, 2)
-            n and s.
+            n and s; then covariates, if there are any.
         y : array_like, optional
             Ignored, unless `use_known`.
         sample_weight : array_like of whole numbers, optional
             How many individuals each row stands for.
         """
-        n, s = _columns(X)
+        n, s, more = _columns(X, self.covariates)
         if self.use_known and y is None:
             raise OptionError("use_known=True needs the labels y, got none")
         known = _known(y, n.size) if self.use_known and y is not None else None
-        self.fit_: Any = self.method(CountTable(n, s, sample_weight, known))
+        if self.covariates:
+            method: Callable[..., Any] = fit_covariates if self.method is fit_bayes else self.method
+            self.fit_: Any = method(CovariateTable(n, s, more, sample_weight, known))
+        else:
+            self.fit_ = self.method(CountTable(n, s, sample_weight, known))
         self.classes_ = np.array([0, 1])
-        self.n_features_in_ = 2
+        self.n_features_in_ = 2 + len(more)
         return self
 
     def predict_proba(self, X: ArrayLike) -> Float:
         """The probabilities of being negative and positive, one row per new individual."""
         check_is_fitted(self)
-        positive = np.asarray(self.fit_.predict(*_columns(X)), dtype=float)
+        n, s, more = _columns(X, self.covariates)
+        asked = {"covariates": more} if self.covariates else {}
+        positive = np.asarray(self.fit_.predict(n, s, **asked), dtype=float)
         return np.column_stack([1 - positive, positive])
 
     def predict(self, X: ArrayLike) -> NDArray[Any]:
@@ -171,12 +185,26 @@ class SourceClassifier(ReplicateClassifier):
         return np.column_stack([1 - positive, positive])
 
 
-def _columns(X: ArrayLike) -> tuple[NDArray[Any], NDArray[Any]]:
-    """n and s, the two columns; `CountTable` and `.predict` check their values."""
+def _columns(X: Any, covariates: bool) -> tuple[NDArray[Any], NDArray[Any], dict[str, NDArray[Any]]]:
+    """n and s, the first two columns, and the others by name; tables and `.predict` check their values."""
+    names = [str(name) for name in getattr(X, "columns", ())]
     array = np.asarray(X)
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise DataError(f"X must have two columns, n and s, got shape {array.shape}")
-    return array[:, 0], array[:, 1]
+    if array.ndim != 2 or (array.shape[1] < 2 if covariates else array.shape[1] != 2):
+        rule = "n, s and covariates" if covariates else "two columns, n and s"
+        raise DataError(f"X must have {rule}, got shape {array.shape}")
+    names = names or [f"x{i}" for i in range(array.shape[1])]
+    more = {name: _plain(array[:, i]) for i, name in enumerate(names) if i >= 2}
+    return _plain(array[:, 0]), _plain(array[:, 1]), more
+
+
+def _plain(column: NDArray[Any]) -> NDArray[Any]:
+    """A column of objects as numbers, if all of it is: an array with a column of text holds objects."""
+    if column.dtype != object:
+        return column
+    try:
+        return column.astype(float)
+    except (TypeError, ValueError):
+        return column
 
 
 def _known(y: ArrayLike, size: int) -> Float:

@@ -41,6 +41,7 @@ def _part_figures(part: Part, analysis: Analysis) -> Iterator[Figure]:
     """The figures of one population."""
     settings = analysis.settings
     thresholds = settings.loss.thresholds
+    yield from _covariate_figures(part, settings.level)
     bayes = part.fits.get("bayes")
     if bayes is not None:
         others = {name: fit for name, fit in _named(part).items() if fit is not bayes}
@@ -66,6 +67,21 @@ def _part_figures(part: Part, analysis: Analysis) -> Iterator[Figure]:
     if part.risks is not None:
         caption = "Mean cost of the answers against the cost of an inconclusive one, judged by the truth."
         yield Figure("risk_by_cost", caption, plot.risk_by_cost(part.risks))
+
+
+def _covariate_figures(part: Part, level: float) -> Iterator[Figure]:
+    """What the covariates do, where there are any."""
+    ratios = part.odds_ratios
+    if ratios is None or not len(ratios):
+        return
+    caption = (
+        f"Odds ratios of being positive, with {level:.0%} intervals: of one unit of a number, and of a level "
+        "against its reference. To the right of 1 the odds are higher."
+    )
+    yield Figure("odds_ratios", caption, plot.odds_ratios(ratios))
+    for name, table in list(part.curves.items())[:_MOST_PARTS]:
+        caption = f"Prevalence by {name}, all other covariates average, with its {level:.0%} interval."
+        yield Figure(f"prevalence_by_{name}", caption, plot.prevalence_curve(table, name))
 
 
 def _named(part: Part) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 Each function draws what was computed before, as an Altair chart; nothing is computed here.
 """
 
+from binreps.show.plot_covariates import odds_ratios, prevalence_curve
 from binreps.show.plot_decisions import decisions, individuals, risk_by_cost, risks, stopping
 from binreps.show.plot_fits import bias, counts, populations, rates, scores
 from binreps.show.plot_sources import sources
@@ -13,7 +14,9 @@ __all__ = [
     "counts",
     "decisions",
     "individuals",
+    "odds_ratios",
     "populations",
+    "prevalence_curve",
     "rates",
     "risk_by_cost",
     "risks",

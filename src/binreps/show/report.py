@@ -13,14 +13,17 @@ from binreps.show.figures import Figure, figures
 from binreps.show.theme import DECISION_COLOURS, DECISION_TEXT, FONT, to_svg, trusted
 from binreps.show.wording import (
     REFERENCES,
+    changed_words,
     command_line,
     methods_paragraph,
     missing_words,
     named_methods,
+    named_odds,
     named_rates,
     next_words,
     percent,
     plural,
+    profile_words,
     python_lines,
     read_words,
     with_interval,
@@ -93,6 +96,12 @@ def _part(part: Part) -> dict[str, Any]:
         "answers": _answers(part.answers),
         "lattice": _lattice(part.decisions),
         "judged": None if part.judgement is None else named_methods(part.judgement),
+        "odds": named_odds(part),
+        "changed": changed_words(part),
+        "profiles": [
+            (one.name, profile_words(one.covariates), _lattice(one.decisions), one.fit.rates.prevalence)
+            for one in part.profiles
+        ],
     }
 
 

@@ -68,6 +68,7 @@ def input_values(source: Source) -> dict[str, Any]:
         "known": source.known,
         "truth": source.truth,
         "population": source.population,
+        "covariates": list(source.covariates),
         "missing": source.missing,
         "no_result": dict(source.no_result),
         "read_as": str(source.guess) if source.guess else None,
@@ -111,6 +112,21 @@ def _part(part: Part) -> dict[str, Any]:
         "cells": table_rows(part.cells),
         "decisions": table_rows(part.decisions),
         "judged": {method: _judged(result) for method, result in part.judged.items()},
+        **_covariates(part),
+    }
+
+
+def _covariates(part: Part) -> dict[str, Any]:
+    """What the covariates do, where there are any."""
+    if part.odds_ratios is None:
+        return {}
+    return {
+        "odds_ratios": table_rows(part.odds_ratios),
+        "prevalence_curves": {name: table_rows(table) for name, table in part.curves.items()},
+        "profiles": [
+            {"name": one.name, "covariates": dict(one.covariates), "decisions": table_rows(one.decisions)}
+            for one in part.profiles
+        ],
     }
 
 

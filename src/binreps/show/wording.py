@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from typing import Any
 
 from binreps._version import __version__
@@ -11,7 +12,7 @@ from binreps.fits.base import Fit, check_one_population
 from binreps.model import NAMES, Prior
 from binreps.run.analysis import Analysis, Estimate, Part, Settings, Source
 from binreps.run.methods import METHODS
-from binreps.table import Table
+from binreps.table import Table, format_value
 from binreps.tables.roles import PARTS
 
 REFERENCES = (
@@ -154,7 +155,7 @@ def _caveats(analysis: Analysis) -> list[str]:
 def _estimate_sentence(analysis: Analysis, part: Part) -> list[str]:
     """How the rates were estimated, and what came out."""
     settings, found = analysis.settings, part.headline
-    sentences = [METHODS[settings.method].sentence.format(prior=_prior_words(settings.prior))]
+    sentences = [METHODS[part.deciding].sentence.format(prior=_prior_words(settings.prior))]
     bounded = found["prevalence"].lower == found["prevalence"].lower
     level = f" ({settings.level:.0%} credible interval)" if bounded else ""
     own = with_interval(found["prevalence"])
@@ -281,6 +282,30 @@ def _value(value: Any) -> str:
     return f"br.{value!r}" if isinstance(value, Prior | Loss) else repr(value)
 
 
+def named_odds(part: Part) -> Table | None:
+    """The odds ratios as a reader wants them; None without covariates."""
+    ratios = part.odds_ratios
+    if ratios is None or not len(ratios):
+        return None
+    names = ("covariate", "per", "estimate", "lower", "upper", "log_odds", "sd")
+    return Table({name.replace("estimate", "odds_ratio"): ratios[name] for name in names})
+
+
+def profile_words(covariates: Mapping[str, Any]) -> str:
+    """Someone's covariates in a line."""
+    return ", ".join(f"{name} {format_value(value)}" for name, value in covariates.items())
+
+
+def changed_words(part: Part) -> str:
+    """How many answers the covariates change; nothing without covariates."""
+    if "before" not in part.cells.columns:
+        return ""
+    weight = part.cells["weight"]
+    pairs = zip(part.cells["decision"], part.cells["before"], weight, strict=True)
+    changed = sum(many for after, before, many in pairs if after != before)
+    return f"Without the covariates {changed:,} of {sum(weight):,} answers would be different."
+
+
 def method_name(analysis: Analysis) -> str:
     """The name of the method that decides."""
-    return METHODS[analysis.settings.method].name
+    return METHODS[analysis.main.deciding].name

@@ -9,18 +9,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaln
+from scipy.special import betaln, expit, logit
 
 from binreps.counts import UNKNOWN, CountTable, whole_numbers
+from binreps.covariates import CovariateTable
 from binreps.errors import OptionError
 from binreps.model import ALIKE, Float, Rates
-from binreps.options import generator
+from binreps.options import generator, real, shown
 from binreps.readings import Readings
 from binreps.table import Table
 
@@ -38,6 +39,8 @@ class Simulation:
         Replicates and positives of each individual.
     truth : ndarray
         Status of each individual, 0 or 1.
+    covariates : mapping of name to array, optional
+        What the prevalence depended on.
 
     Examples
     --------
@@ -49,6 +52,7 @@ class Simulation:
     n: NDArray[np.int64]
     s: NDArray[np.int64]
     truth: NDArray[np.int64]
+    covariates: Mapping[str, Any] | None = None
 
     def __len__(self) -> int:
         return self.n.size
@@ -62,6 +66,11 @@ class Simulation:
     def known_counts(self) -> CountTable:
         """The counts with every status known, which informs a fit; the truth can then not judge it."""
         return CountTable(self.n, self.s, known=self.truth)
+
+    @property
+    def records(self) -> CovariateTable:
+        """The individuals with their covariates, every status unknown: what `fit_covariates` takes."""
+        return CovariateTable(self.n, self.s, self.covariates or {})
 
     def long(self, rng: np.random.Generator | int | None = None) -> Table:
         """One row per replicate, with columns `individual` (0, 1, …) and `result` (0 or 1).
@@ -81,10 +90,21 @@ class Simulation:
         place = np.arange(individual.size) - np.repeat(np.cumsum(self.n) - self.n, self.n)
         result = (place < self.s[individual]).astype(int)
         order = slice(None) if rng is None else generator(rng).permutation(individual.size)
-        return Table({"individual": individual[order].tolist(), "result": result[order].tolist()})
+        columns = {"individual": individual[order].tolist(), "result": result[order].tolist()}
+        for name, values in (self.covariates or {}).items():
+            columns[name] = np.asarray(values)[individual][order].tolist()
+        return Table(columns)
 
 
-def simulate(rates: Rates, individuals: int, replicates: Replicates, rng: np.random.Generator | int) -> Any:
+def simulate(
+    rates: Rates,
+    individuals: int,
+    replicates: Replicates,
+    rng: np.random.Generator | int,
+    *,
+    covariates: Mapping[str, Any] | None = None,
+    log_odds: Mapping[str, float] | None = None,
+) -> Any:
     """Draw individuals from the model, each with replicates, positives and a true status.
 
     Where the error rates are arrays, each entry is a source: every individual is read once by as many
@@ -102,6 +122,11 @@ def simulate(rates: Rates, individuals: int, replicates: Replicates, rng: np.ran
         equally likely (so `range(2, 7)` is uniform on 2…6, and a repeated entry is likelier).
     rng : numpy.random.Generator or int
         The source of randomness, or a seed for one.
+    covariates : mapping of name to array_like, optional
+        One value per individual. `rates.prevalence` is then the prevalence at average covariates.
+    log_odds : mapping of name to float, optional
+        What one unit of a number, or a level such as `"site=north"` against the reference, adds to the log
+        odds of being positive; 0 if not named.
 
     Returns
     -------
@@ -127,11 +152,24 @@ def simulate(rates: Rates, individuals: int, replicates: Replicates, rng: np.ran
     theta, p, q = _three_numbers(rates)
     size, choices, rng = _individuals(individuals), _choices(replicates), generator(rng)
     n = rng.choice(choices, size)
-    truth = (rng.random(size) < theta).astype(np.int64)
+    chance = theta if covariates is None else _chances(theta, size, covariates, dict(log_odds or {}))
+    truth = (rng.random(size) < chance).astype(np.int64)
     s = rng.binomial(n, np.where(truth == 1, 1 - q, p))
     for column in (n, s, truth):
         column.setflags(write=False)
-    return Simulation(n, s, truth)
+    return Simulation(n, s, truth, covariates)
+
+
+def _chances(theta: float, size: int, covariates: Mapping[str, Any], log_odds: dict[str, float]) -> Float:
+    """The prevalence of everyone by their covariates."""
+    zeros = np.zeros(size, np.int64)
+    table = CovariateTable(zeros, zeros, covariates)
+    if more := [name for name in log_odds if name not in table.terms]:
+        raise OptionError(f"log_odds must name columns ({', '.join(table.terms)}), got {more[0]!r}")
+    slopes = np.array([real(log_odds.get(term, 0.0)) for term in table.terms]) * table.sd
+    if not np.all(np.isfinite(slopes)):
+        raise OptionError(f"log_odds must be finite numbers, got {shown(log_odds)}")
+    return np.asarray(expit(logit(theta) + table.rows_of(covariates)[0] @ slopes))
 
 
 @dataclass(frozen=True, eq=False)

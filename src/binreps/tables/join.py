@@ -23,6 +23,7 @@ from binreps.notes import Note, warn_of
 from binreps.options import check_level, shown
 from binreps.table import Table
 from binreps.tables.by_source import ANSWERS, Asked, long_answers, wide_answers
+from binreps.tables.design import PATTERN, Entries, entries_of, with_pattern
 from binreps.tables.files import PathLike
 from binreps.tables.lookup import table_beside
 from binreps.tables.opened import OpenTable, Reading, native, open_table, read
@@ -47,10 +48,11 @@ ADDED = ("n", "s", "score", "lower", "upper", "decision")
 
 _KEY, _POPULATION = "__binreps_key", "__binreps_population"
 _LARGEST_N = 2**31  # above, the key would not fit into 64 bits
+_MOST_PATTERNS = 200_000  # of covariates, sent to a database as text
 
 _TYPES: dict[str, Any] = {
     **dict.fromkeys(("n", "s", "rank"), nw.Int64),
-    **dict.fromkeys(("decision", "measure"), nw.String),
+    **dict.fromkeys(("decision", "measure", "before"), nw.String),
 }  # the others are Float64
 
 
@@ -65,8 +67,12 @@ class Answering(Protocol):
     def parts(self) -> Mapping[Any, Any]:
         """What answers for each population; None names the only one."""
 
+    @property
+    def records(self) -> Any:
+        """The individuals with their covariates, where answers depend on these; None where they do not."""
+
     def answers(self, n: ArrayLike, s: ArrayLike, *, new: bool, level: float) -> Mapping[str, Sequence[Any]]:
-        """The columns to add, for each (n, s)."""
+        """The columns to add, for each (n, s); with `covariates=` where there are records."""
 
 
 class Deciding(Protocol):
@@ -200,6 +206,10 @@ class Adding:
                 rule = "population, the column that says which, goes with a fit of several populations"
                 fitted = "several" if several else "one"
                 raise OptionError(f"{rule}; got population={population!r} and a fit of {fitted}")
+            used = () if each.records is None else each.records.names
+            if used and set(used) != set(roles.covariates):
+                rule = f"the fit uses covariates, so their columns must be named, covariates={list(used)}"
+                raise OptionError(f"{rule}; got {list(roles.covariates)}")
 
     def values(self, pairs: Sequence[tuple[int, int]]) -> dict[str, list[Any]]:
         """The columns for every (n, s), with None for null, and for every population if there are several."""
@@ -218,9 +228,17 @@ class Adding:
             del columns[_POPULATION]
         return columns
 
-    def _answers(self, one: Any, n: Any, s: Any) -> dict[str, list[Any]]:
+    def by_pattern(self, entries: Entries) -> dict[str, list[Any]]:
+        """The columns for every (n, s) and pattern of covariates."""
+        columns: dict[str, list[Any]] = {"n": entries.n.tolist(), "s": entries.s.tolist()}
+        for each in self.answering:
+            more = {} if each.records is None else {"covariates": entries.covariates}
+            columns |= self._answers(each, entries.n, entries.s, **more)
+        return {**columns, _POPULATION: entries.patterns}
+
+    def _answers(self, one: Any, n: Any, s: Any, **more: Any) -> dict[str, list[Any]]:
         """What one population's fit or ranking says, and the decisions that follow from its scores."""
-        found = one.answers(n, s, new=self.new, level=self.level)
+        found = one.answers(n, s, new=self.new, level=self.level, **more)
         columns = {
             name: [_plain(value) for value in np.asarray(values).tolist()] for name, values in found.items()
         }
@@ -251,14 +269,18 @@ def joined(reading: Reading, adding: Adding) -> tuple[Any, tuple[Note, ...]]:
     eager = isinstance(original, nw.DataFrame)
     if adding.by_source:
         return _joined_by_source(reading, adding, original, table)
-    table, roles = _with_population(table, reading, adding.answering)
+    own = reading.roles
+    if any(each.records is not None and each.records.names for each in adding.answering):
+        table, roles, values = _with_pattern(table, reading, adding, eager)
+    else:
+        table, roles = _with_population(table, reading, adding.answering)
+        own, values = roles, adding.values(reading.pairs)
     form = _form(roles, reading.repeated, adding.per)
-    values = adding.values(reading.pairs)
     what = [name for name in values if name != _POPULATION]
     added = _added_names(original, roles, form, adding.prefix, what)
     result = _with_answers(table, roles, _lookup(original, values, added), form)
     finish = _in_order if eager else _lazily
-    answers = finish(original, result, roles, list(added.values()), form).to_native()
+    answers = finish(original, result, own, list(added.values()), form).to_native()
     asked = [] if adding.new else adding.answering[:1]
     return answers, tuple(note for one in asked for note in _strangers(reading, one))
 
@@ -286,6 +308,23 @@ def _rows(reading: Reading) -> tuple[Frame, Frame]:
     original = open_frame(reading.table.frame)
     table = reading.frame if reading.numbered else prepare(reading.table.numbered(), reading.roles)[0]
     return (original if isinstance(original, nw.DataFrame) else table), table
+
+
+def _with_pattern(
+    table: Frame, reading: Reading, adding: Adding, eager: bool
+) -> tuple[Frame, Roles, dict[str, list[Any]]]:
+    """The table with the covariates of each row as one text, part of who someone is; and the answers."""
+    records = next(each.records for each in adding.answering if each.records is not None)
+    entries = entries_of(table, reading.roles, reading.table.files is not None, records.numbers)
+    if not eager and len(entries.patterns) > _MOST_PATTERNS:
+        rule = (
+            f"at most {_MOST_PATTERNS:,} different covariates can be joined to a table that is not in memory"
+        )
+        raise DataError(f"{rule}, got {len(entries.patterns):,}; collect it first, or join in pieces")
+    table = with_pattern(table, reading.roles).rename({PATTERN: _POPULATION})
+    roles = reading.roles
+    roles = replace(roles, individual=(_POPULATION, *roles.individual)) if roles.individual else roles
+    return table, roles, adding.by_pattern(entries)
 
 
 def _with_population(table: Frame, reading: Reading, answering: Sequence[Any]) -> tuple[Frame, Roles]:

@@ -146,7 +146,7 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
         ),
         "covariates": ColumnPart(
             "Covariates",
-            "What may change the prevalence; repeat for each column. No model uses it yet.",
+            "What the prevalence may depend on: numbers or categories; repeat, or give several with commas.",
             words_of(
                 "age sex gender male female race ethnicity bmi weight_kg height height_cm smoker smoking "
                 "smoked diabetes diabetic hypertension hypertensive pregnant pregnancy vaccinated "
@@ -374,8 +374,10 @@ def source_note(column: str) -> Note:
 def unused_note(part: str, names: Sequence[str]) -> Note:
     """What is said of a part that no model uses yet."""
     columns = f"column{'s' * (len(names) > 1)} {', '.join(map(repr, names))}"
-    verb = "are" if part == "covariates" else "is"
-    return Note(f"{part}-not-used", f"{part} {verb} not used by any model yet, so {columns} only stay")
+    if part == "covariates":
+        said = f"counts leave covariates out, so {columns} only stay; fit and analyse use them"
+        return Note("covariates-not-used", said)
+    return Note(f"{part}-not-used", f"{part} is not used by any model yet, so {columns} only stay")
 
 
 def check_keywords(columns: Mapping[str, Any], known: Any) -> None:

@@ -83,7 +83,7 @@ def tally(frame: Frame, roles: Roles) -> Tally:
         raise explain(frame, roles)
     known = cells.get(KNOWN, [UNKNOWN] * len(cells[N]))
     if max(known, default=UNKNOWN) > 1:
-        raise _explain_known(frame, people, roles, max(known))
+        raise explain_known(frame, people, roles, max(known))
     weight = [w - gone for w, gone in zip(cells[WEIGHT], lost_of(cells, LOST), strict=True)]
     counts = CountTable(cells[N], cells[S], weight, np.array(known, np.int8))
     return Tally(
@@ -536,7 +536,7 @@ def _not_results(name: str, values: list[Any], labels: Labels | None = None) -> 
     )
 
 
-def _explain_known(frame: Frame, people: Frame, roles: Roles, code: int) -> DataError:
+def explain_known(frame: Frame, people: Frame, roles: Roles, code: int) -> DataError:
     """The error for statuses that cannot be read, or that differ within an individual."""
     name = str(roles.known)
     if code == UNREADABLE:

@@ -21,9 +21,9 @@ from starlette.exceptions import HTTPException
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import BinrepsError, DataError
-from binreps.run.analysis import Source
+from binreps.notes import Note
+from binreps.run.analysis import LISTED, Source
 from binreps.run.front import named_columns, read_source, source_notes
-from binreps.run.scores import LISTED
 from binreps.show.summary import notes_rows
 from binreps.show.wording import read_words
 from binreps.tables.guess import QuestionError, described
@@ -247,9 +247,19 @@ def read_cells(request: FileRequest, path: Path, title: str) -> dict[str, Any]:
             "cells": _as_cells(source),
             "columns": dict(source.guess.columns),
             "read_as": read_words(source),
-            "notes": notes_rows(source_notes(source)),
+            "notes": notes_rows([*source_notes(source), *_covariates_note(source)]),
             "individuals": _individuals(source.reading),
         }
+
+
+def _covariates_note(source: Source) -> list[Note]:
+    """What the page shows, and where covariates come in."""
+    if not source.covariates:
+        return []
+    names = ", ".join(source.covariates)
+    here = "this page shows what results alone say"
+    said = f"the report, the scores and the summary use the covariates {names}; {here}"
+    return [Note("covariates-in-report", said)]
 
 
 @contextmanager

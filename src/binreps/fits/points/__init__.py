@@ -1,0 +1,1 @@
+"""Posteriors of many parameters: weighted quasi-random points, and a measured error."""
