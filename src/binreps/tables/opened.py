@@ -273,9 +273,10 @@ def count_table(
         Column with the status of those whose status is known, missing for the others. It informs a fit;
         keep a truth that judges a fit apart.
     source : str, optional
-        Column that says who or what gave the result. The model gives all of them the same error rates, so
-        it is not used, and a warning says so. In a wide table the replicates themselves are the sources.
+        Column that says who or what gave the result. Counts leave it out, and a warning says so; `fit` uses
+        it. In a wide table the replicates themselves are the sources.
     covariates : str or list of str, optional
+        Counts leave them out, and a warning says so; `fit` uses them.
     time, batch : str, optional
         Columns that no model uses yet; a warning says so.
     positive, negative : optional

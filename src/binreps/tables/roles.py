@@ -281,7 +281,7 @@ def compared(value: object) -> str:
 
 
 NOT_USED_YET = ("covariates", "time", "batch")
-"""Parts that no model uses yet."""
+"""Parts that no count uses; covariates are used by fits of their own."""
 
 
 @dataclass(frozen=True)

@@ -232,6 +232,8 @@ class Integrated(Posterior):
         return self.grid
 
     def _chance(self, key: Key, new: bool) -> Estimate:
+        if key[0] == 0:  # nothing was read: the prevalence
+            return Estimate(float(self.mean[0]), self.error * float(np.sqrt(self.covariance[0, 0])))
         return self._predicted(key) if new else self._scored(key)
 
     def _predicted(self, key: Key) -> Estimate:
@@ -429,7 +431,7 @@ class ExactPosterior(Integrated):
         """E[P(T = 1 | s)] on the grids, or from closer looks where these may miss a jump."""
         value, other = (self._mean(nodes, key, new=False) for nodes in reversed(list(self.nodes())))
         error = _SLOW * abs(value - other) + self.error * (1e-3 if len(self.mean) < 4 else 1.0)
-        unseen = isinstance(self.grid, Tensors) and key[0] > 0 and not has_cell(self.counts, key)
+        unseen = isinstance(self.grid, Tensors) and not has_cell(self.counts, key)
         if unseen or (error > _SCORE_TOLERANCE and len(self.mean) < 4):
             better = self._closer(key, value)
             if unseen or better.error < error:
