@@ -21,6 +21,7 @@ from tests.screening import screening_counts
 
 import binreps as br
 from binreps.cli.app import _run
+from binreps.decide.indecision import risk_by_cost
 from binreps.notes import Note
 from binreps.run import front
 from binreps.study.datasets import SCREENING_FILE
@@ -330,7 +331,7 @@ def test_the_report_expects_what_the_deciding_posterior_expects() -> None:
         lambda _: br.evaluate([0.1], [0], 0.2),
         lambda fit: br.next_replicates(fit.counts, fit, 0.2, cost_per_replicate=0.1),
         lambda fit: br.stopping_table(fit, 0.2, cost_per_replicate=0.1, max_replicates=3),
-        lambda _: br.risk_by_cost({"a": [0.1]}, [0], loss=0.2),
+        lambda _: risk_by_cost({"a": [0.1]}, [0], loss=0.2),
         lambda _: br.plot.risks(0.2),
         lambda _: br.Settings(loss=0.2),
     ],

@@ -29,7 +29,6 @@ _HOMES = {
     "Table": "binreps.table",
     "analyse": "binreps.run.front",
     "attach": "binreps.tables.join",
-    "calibration_curve": "binreps.decide.evaluate",
     "check": "binreps.decide.checks.run",
     "classify": "binreps.decide.loss",
     "correct_prevalence": "binreps.fits.point.simple",
@@ -61,7 +60,6 @@ _HOMES = {
     "plan": "binreps.decide.plan",
     "plot": "binreps.show",
     "predictive_counts": "binreps.decide.predictive",
-    "risk_by_cost": "binreps.decide.indecision",
     "save_fit": "binreps.run.save",
     "score_file": "binreps.tables.join",
     "simulate": "binreps.study.simulate",
@@ -76,8 +74,7 @@ if TYPE_CHECKING:
     from binreps.covariates import CovariateTable
     from binreps.decide import elicit
     from binreps.decide.checks.run import check
-    from binreps.decide.evaluate import calibration_curve, cross_validate, evaluate
-    from binreps.decide.indecision import risk_by_cost
+    from binreps.decide.evaluate import cross_validate, evaluate
     from binreps.decide.loss import Loss, classify, decision_table, decision_words
     from binreps.decide.plan import plan
     from binreps.decide.predictive import predictive_counts

@@ -397,7 +397,7 @@ def reading_source(
         try:
             yield read_source(whole, named, reference, missing_covariates)
         finally:
-            whole.closed = True
+            whole.closed = whole.files is not None  # a dataframe never is
 
 
 def named_columns(columns: Mapping[str, Any], truth: str | None) -> dict[str, Any]:

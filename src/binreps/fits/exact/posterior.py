@@ -53,6 +53,7 @@ _SLOW = 5.0  # grids of similar size may both be off by more than they differ
 _KEPT = 1e-3  # of the posterior that must still count once it is reweighted by a new record
 _SCORE_TOLERANCE = 1e-7  # of a score on two grids: beyond, its log odds are followed
 _BESIDE_POLES = 30  # points of an axis
+_TABLES = 1e-6  # of the ends of intervals: what cubics between the entries of a table are off
 _LINES_LEFT_OUT = 1e-8  # of a chance, by lines of θ that are too light to count
 _SCORE_ENDS = 1e-5  # of the ends of its interval
 _COARSER, _CLOSER, _CLOSEST = 1.13, 0.75, 0.2  # spacings of waves that are compared, and the least
@@ -489,7 +490,7 @@ class ExactPosterior(Integrated):
             return np.asarray(expit(near))
 
         value, error = self._on_threads(ends, _SCORE_ENDS)
-        return Estimate(value, np.full(tails.size, error))
+        return Estimate(value, np.full(tails.size, max(error, _TABLES)))
 
     @cached_property
     def _threads(self) -> Memory:
