@@ -67,8 +67,6 @@ def source_blocks(analysis: SourceAnalysis) -> Iterator[RenderableType]:
     sizes += [plural(len(readings.sources), "source"), missing_words(analysis.source)]
     yield _title(analysis.source.name)
     yield _indented(Group(*map(Text, read_words(analysis.source)), Text(" · ".join(filter(None, sizes)))))
-    if analysis.source.guess is not None:
-        yield _indented(Text(f"read as {analysis.source.guess}", style="dim"))
     estimate, lower, upper = analysis.prevalence
     yield _title("Prevalence")
     yield _indented(Text(f"{estimate:.3f}, {level:.0%} interval {lower:.3f} to {upper:.3f}"))
