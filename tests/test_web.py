@@ -202,7 +202,8 @@ def test_a_file_becomes_cells(client: TestClient) -> None:
 @pytest.mark.parametrize(
     ("text", "request_", "names"),
     [
-        ("who,a,b,c\nx,1,1,0\ny,0,0,\n", {}, ["row 1", "row 2"]),
+        ("who,a,b,c\nx,1,1,0\ny,0,0,\n", {}, ["x", "y"]),
+        ("a,b,c\n1,1,0\n0,0,\n", {}, ["row 1", "row 2"]),
         ("patient,a,b\nx,1,1\ny,0,0\n", {}, ["x", "y"]),
         ("n,s,individuals\n3,1,5\n", {}, None),
         ("site;patient;test\nA;1;pos\nB;1;neg\n", {"columns": {"population": "site"}}, ["1", "1"]),
@@ -394,7 +395,7 @@ def test_another_sheet_is_described_and_counted_without_a_new_upload(client: Tes
 def test_ambiguous_columns_are_described_and_not_guessed(client: TestClient) -> None:
     described = upload(client, "/api/columns", b"a,b,c\n1,2,x\n").json()
     assert described["guess"] is None
-    assert "say which column is the individual" in described["problem"]
+    assert "name the result (--result)" in described["problem"]
     assert [column["name"] for column in described["columns"]] == ["a", "b", "c"]
 
 

@@ -160,15 +160,14 @@ def _rules(
     ridge = model is ALIKE and not counts.identifiable and counts.individuals > _NO_RIDGE
     if ridge:
         yield partial(moments, density, modes, _MOST)
+    most = min(_MOST, _MOST_IN_BOX * 30 // max(len(counts), 1)) if model is ALIKE else _MOST
     with suppress(TooManyPointsError):
-        few = box(density, modes, _FEW_IN_BOX)
-        many = few.up_to(min(_MOST, _MOST_IN_BOX * 30 // max(len(counts), 1)) if model is ALIKE else _MOST)
-        product = trimmed(density, modes, many.most)
+        product = trimmed(density, modes, most)
         if product.points(1) < _SMALL_PRODUCT * len(product.parts):
             yield lambda: product.up_to(4 * _SMALL_PRODUCT * len(product.parts))
-        yield lambda: few
+        yield partial(box, density, modes, _FEW_IN_BOX)
         yield lambda: product
-        yield lambda: many
+    yield partial(box, density, modes, most)
     if model is ALIKE and not ridge:
         yield partial(moments, density, modes, _MOST)
 
