@@ -26,6 +26,7 @@ Reached = Literal["yes", "no", "perhaps"]
 
 _FIRST = 50  # data sets of every design; where the verdict is not clear, twice as many, and again
 _CLEAR = 3.0  # Monte Carlo errors from the limit: no more data sets are needed
+_ROUGH = 1e-2  # of a standard deviation, for widths alone
 _TOLERANCE = 1e-4  # of a standard deviation: far below what one study differs from the next
 _MOST_DESIGNS = 1000
 _WEAK = (
@@ -410,10 +411,27 @@ def _measured(
             result[i] = _decided(goal, table, rates, prior)
             report(i + 1, len(tables))
         return result
+    if prior.better_than_chance:
+        return _roughly_measured(goal, tables, prior, report)
     fits = fit_many(tables, prior=prior, level=goal.level, workers=workers, progress=report)
     widths = np.array([upper - lower for lower, upper in zip(fits.lower, fits.upper, strict=True)])
     widths = np.where(np.isnan(widths), np.inf, widths)  # a study that cannot be fitted keeps no limit
     return np.asarray(widths[0] if goal.measure == "width" else widths[1:].max(axis=0) / 2)
+
+
+def _roughly_measured(
+    goal: _Goal, tables: list[CountTable], prior: Prior, report: Callable[[int, int], None]
+) -> Float:
+    """Widths or margins to a percent: a ridge of p + q < 1 takes long to integrate further."""
+    tails = np.array([(1 - goal.level) / 2, (1 + goal.level) / 2])
+    axes = (0,) if goal.measure == "width" else (1, 2)
+    result = np.empty(len(tables))
+    for i, table in enumerate(tables):
+        posterior = integrate(table, prior, tol=_ROUGH)
+        widths = [float(np.diff(posterior.roughly(axis, tails))[0]) for axis in axes]
+        result[i] = max(widths) / (1 if goal.measure == "width" else 2)
+        report(i + 1, len(tables))
+    return result
 
 
 def _decided(goal: _Goal, table: CountTable, rates: Float, prior: Prior) -> float:

@@ -28,7 +28,7 @@ Number = Callable[[Place], Float]
 
 _CUT = 24.0  # lines with less than e^−24 of the heaviest are left out
 _MOST = 8_000  # lines
-_MORE = 1 / 16  # the spacing of v over that of μ, where its lines differ in what they reach
+_MORE = 1 / 8  # the spacing of v over that of μ, where its lines differ in what they reach
 _FEW, _DENSER = 14, 30.0  # points of a line: to see whether it matters; and of all, over the spacing of lines
 _STEPS = 4  # of the secant rule, towards a crossing
 _EDGE = 1e-15  # of a line: where it is taken to begin and to end

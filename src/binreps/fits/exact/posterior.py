@@ -38,11 +38,12 @@ from binreps.fits.exact.threads import Threads, quantiles
 from binreps.fits.exact.wave import How, expected_chance, wave
 from binreps.fits.point.climb import scan
 from binreps.fits.point.objective import Objective
-from binreps.fits.posterior import Block, Estimate, Key, Memory, Nodes, Posterior
+from binreps.fits.posterior import Block, Estimate, Key, Memory, Nodes, Posterior, weighted_quantiles
 from binreps.model import ALIKE, Float, Model, Prior
 
 _SMALL = 700  # replicates up to which a product of rules over the whole domain is worth a try
 _FEW_IN_BOX, _MOST_IN_BOX, _MOST = 3_000, 80_000, 400_000  # points of a lattice, before another rule is tried
+_FEW_IN_MOMENTS = 50_000
 _SMALL_PRODUCT = 100_000  # points of a product that is tried before any lattice
 _NO_RIDGE = 5_000  # individuals up to which what cannot be identified is no ridge yet
 _HOPELESS = 0.5  # sds between two products of rules: no third will do
@@ -54,8 +55,9 @@ _KEPT = 1e-3  # of the posterior that must still count once it is reweighted by 
 _SCORE_TOLERANCE = 1e-7  # of a score on two grids: beyond, its log odds are followed
 _BESIDE_POLES = 30  # points of an axis
 _TABLES = 1e-6  # of the ends of intervals: what cubics between the entries of a table are off
-_LINES_LEFT_OUT = 1e-8  # of a chance, by lines of θ that are too light to count
+_LINES_LEFT_OUT = 5e-8  # of a chance, by lines of θ that are too light to count
 _SCORE_ENDS = 1e-5  # of the ends of its interval
+_CLOSEST_LINES = 0.5  # of the spacings of lines: closer ones cost more than they tell
 _COARSER, _CLOSER, _CLOSEST = 1.13, 0.75, 0.2  # spacings of waves that are compared, and the least
 _TAILS = np.array([0.01, 0.05, 0.5, 0.95, 0.99])  # at which two waves are compared
 _MORE_THREADS = (1.0, 1.4, 2.0, 2.8)  # times the points of p and q that the fit needed: a score may jump
@@ -64,7 +66,7 @@ _CORRELATIONS = (1e-10, 1e-5, 0.003, 0.03, 0.15, 0.4, 0.7)  # from which modes a
 
 
 _FINE, _ROUGH = How(0.9, CUT, 1e-8), How(1.1, 19.0, 1e-6)
-_ON_LINES, _ON_ROUGH_LINES = How(1.0, CUT, 1e-8), How(1.0, CUT, 1e-3)
+_ON_LINES, _ON_ROUGH_LINES = How(1.0, CUT, 1e-8), How(1.0, CUT, 1e-2)
 _CORRELATION = How(1.0, 24.0, 1e-4)
 _IN_FOUR, _CHANCES_IN_FOUR = How(1.3, 17.0, 3e-3), How(1.4, 15.0, 5e-3)
 
@@ -164,7 +166,9 @@ def _rules(
     with suppress(TooManyPointsError):
         product = trimmed(density, modes, most)
         if product.points(1) < _SMALL_PRODUCT * len(product.parts):
-            yield lambda: product.up_to(4 * _SMALL_PRODUCT * len(product.parts))
+            yield lambda: product.up_to(2 * _SMALL_PRODUCT * len(product.parts))
+        if model is ALIKE and not ridge:
+            yield partial(moments, density, modes, _FEW_IN_MOMENTS)
         yield partial(box, density, modes, _FEW_IN_BOX)
         yield lambda: product
     yield partial(box, density, modes, most)
@@ -333,6 +337,12 @@ class ExactPosterior(Integrated):
         found.error = error
         return found
 
+    def roughly(self, axis: int, probabilities: Float) -> Float:
+        """Quantiles of one parameter to about a percent of a standard deviation, at once."""
+        if isinstance(self.grid, Tensors):
+            return np.asarray(self.marginal(axis).quantile(probabilities))
+        return weighted_quantiles(self.grid.parameters[axis], self.grid.mass, probabilities)
+
     def _settled(
         self,
         how: How,
@@ -341,7 +351,7 @@ class ExactPosterior(Integrated):
     ) -> tuple[Marginal, float]:
         """A density from closer and closer points until it agrees with the one from points further apart."""
         before, error = self._first(how, make), np.inf
-        while error > how.tolerance and how.across > _CLOSEST:
+        while error > how.tolerance and how.across > (_CLOSEST_LINES if self.lines_matter else _CLOSEST):
             try:
                 found = make(how)
             except TooManyPointsError:
