@@ -43,7 +43,6 @@ from binreps.model import ALIKE, Float, Model, Prior
 
 _SMALL = 700  # replicates up to which a product of rules over the whole domain is worth a try
 _FEW_IN_BOX, _MOST_IN_BOX, _MOST = 3_000, 80_000, 400_000  # points of a lattice, before another rule is tried
-_FEW_IN_MOMENTS = 50_000
 _SMALL_PRODUCT = 100_000  # points of a product that is tried before any lattice
 _NO_RIDGE = 5_000  # individuals up to which what cannot be identified is no ridge yet
 _HOPELESS = 0.5  # sds between two products of rules: no third will do
@@ -166,9 +165,7 @@ def _rules(
     with suppress(TooManyPointsError):
         product = trimmed(density, modes, most)
         if product.points(1) < _SMALL_PRODUCT * len(product.parts):
-            yield lambda: product.up_to(2 * _SMALL_PRODUCT * len(product.parts))
-        if model is ALIKE and not ridge:
-            yield partial(moments, density, modes, _FEW_IN_MOMENTS)
+            yield lambda: product.up_to(4 * _SMALL_PRODUCT * len(product.parts))
         yield partial(box, density, modes, _FEW_IN_BOX)
         yield lambda: product
     yield partial(box, density, modes, most)
