@@ -158,7 +158,9 @@ def test_too_many_individuals_are_refused_with_advice() -> None:
 
 
 def test_a_fit_without_draws_is_refused() -> None:
-    with pytest.raises(OptionError, match="takes a fit by fit_bayes, fit_covariates, fit_mcmc or fit_sources, got MapFit"):
+    with pytest.raises(
+        OptionError, match="takes a fit by fit_bayes, fit_covariates, fit_mcmc or fit_sources, got MapFit"
+    ):
         to_arviz(fit_map(COUNTS), rng=1)
     with pytest.raises(OptionError, match="draws must be a whole number from 100"):
         to_arviz(fit_bayes(COUNTS), rng=1, draws=10)
