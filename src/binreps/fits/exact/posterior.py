@@ -48,6 +48,7 @@ _NO_RIDGE = 5_000  # individuals up to which what cannot be identified is no rid
 _HOPELESS = 0.5  # sds between two products of rules: no third will do
 _WORTH = 0.05  # sds: a model that is no better integrated than that is refused
 LEAST_ERROR = 1e-10  # tails cut off and rounding, which two grids have in common
+_ROUNDING = 5e-17  # per individual, on a ridge: the place across it is known to 1/√N, and rounded
 _LEAST_IN_FOUR = 1e-7  # where less of the tails is kept
 _SLOW = 5.0  # grids of similar size may both be off by more than they differ
 _KEPT = 1e-3  # of the posterior that must still count once it is reweighted by a new record
@@ -131,7 +132,10 @@ def integrate(
     best = min(found, key=lambda pair: pair[1].error, default=None)
     if best is None or (model is not ALIKE and best[1].error > _WORTH):
         raise FitError(_too_thin(model, counts))
-    return ExactPosterior(counts, *best)
+    rule, agreed = best
+    if isinstance(rule, Lattices) and not isinstance(rule.charts[0], Box):
+        agreed = agreed._replace(error=max(agreed.error, _ROUNDING * counts.individuals))
+    return ExactPosterior(counts, rule, agreed)
 
 
 def _too_thin(model: Model, counts: CountTable) -> str:
