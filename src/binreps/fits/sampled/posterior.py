@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import gammaln
 
 from binreps.counts import UNKNOWN
+from binreps.errors import FitError
 from binreps.fits.posterior import Estimate, Marginal, Nodes, Posterior, weighted_quantiles
 from binreps.fits.sampled.draws import Drawn, chain_error
 from binreps.fits.sampled.run import Sampled
@@ -66,7 +67,8 @@ class Sources(Model):
 
     def ranges(self, n: int, starts: Any, *errors: Any) -> tuple[Float, Float]:
         """There are none: who said it matters, not how many did."""
-        raise NotImplementedError
+        del n, starts, errors
+        raise FitError("a fit by source says nothing of numbers of positives; ask it about readings")
 
 
 class SourcesPosterior(Posterior):
@@ -100,8 +102,8 @@ class SourcesPosterior(Posterior):
         return np.asarray(np.exp(self.sampled.logs[:, 0]))
 
     def nodes(self) -> Iterator[Nodes]:
-        """Nothing integrates over so many parameters by nodes."""
-        raise NotImplementedError
+        """There are none: so many parameters are drawn, not integrated."""
+        raise FitError("a fit by source has draws and no nodes; ask it about readings")
 
     def marginal(self, axis: int) -> Marginal:
         """The draws of one parameter."""
