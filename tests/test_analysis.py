@@ -150,7 +150,7 @@ def test_settings_that_cannot_be(settings: dict[str, Any], sentence: str) -> Non
 def test_the_summary_holds_every_number_in_full(example: br.Analysis) -> None:
     content = json.loads(json.dumps(summary(example), allow_nan=False))
     assert content["schema"] == "binreps analysis"
-    assert content["version"] == 2
+    assert content["version"] == 3
     assert content["input"]["missing"] == 7
     assert len(content["input"]["files"][0]["sha256"]) == 64
     (part,) = content["populations"]

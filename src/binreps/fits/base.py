@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, FitError, OptionError
+from binreps.fits.left_out import LeftOut
 from binreps.fits.posterior import Estimate, Marginal, Point, Posterior
 from binreps.model import ALIKE, NAMES, Float, Model, Prior, Rates, Records
 from binreps.notes import Note
@@ -86,6 +87,14 @@ class AnyFit(ABC):
     @abstractmethod
     def joint_draws(self, size: int, rng: np.random.Generator | int) -> Mapping[Hashable, Float]:
         """Independent draws of each population's parameters, shape (parameters, size); shared ones agree."""
+
+    @abstractmethod
+    def left_out(self) -> LeftOut:
+        """The log predictive density of every record, given all other individuals (SPEC 17)."""
+
+    @abstractmethod
+    def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
+        """n, s, the number of individuals and the score of every record of the data."""
 
     @abstractmethod
     def summary(self, level: float = 0.9) -> Table:
@@ -222,6 +231,13 @@ class Fit(AnyFit):
     def predict_interval_error(self, *asked: Any, level: float = 0.9) -> Any:
         """The numerical error of the ends of `.predict_interval`, the larger of the two."""
         return self._interval_error(asked, level, new=True)
+
+    def left_out(self) -> LeftOut:
+        """The log predictive density of every cell, given all other individuals."""
+        counts = self.counts
+        density, error = self.posterior.log_left_out(counts)
+        exact = np.full(len(counts), np.nan)
+        return LeftOut(counts.n, counts.s, counts.known, counts.weight, density, error, exact)
 
     def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
         """n, s, the number of individuals and the score of every record of the data."""

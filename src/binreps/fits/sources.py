@@ -11,6 +11,7 @@ import numpy as np
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, OptionError
 from binreps.fits.base import Fit, Trouble
+from binreps.fits.left_out import LeftOut
 from binreps.fits.posterior import Estimate
 from binreps.fits.sampled.posterior import Few, SourcesPosterior
 from binreps.fits.sampled.prior import SourcePrior
@@ -151,6 +152,12 @@ class SourcesFit(Fit):
             rule = "ask about Readings, or about what each source said, such as {'ann': 1, 'bob': 0}"
             raise OptionError(f"{rule}, got {len(asked)} arguments")
         return Readings.asked(asked[0] if asked else self.readings)
+
+    def left_out(self) -> LeftOut:
+        """The log predictive density of every record, given all others; smoothed, as there are draws only."""
+        n, s = self.readings.sizes
+        density, error, shape = self.posterior.log_left_out(self.readings)
+        return LeftOut(n, s, self.readings.known, self.readings.weight, density, error, shape)
 
     def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
         """n, s, the number of individuals and the score of every record of the data."""
