@@ -90,7 +90,7 @@ class AnyFit(ABC):
 
     @abstractmethod
     def left_out(self) -> LeftOut:
-        """The log predictive density of every record, given all other individuals (SPEC 17)."""
+        """The log predictive density of every record, given all other individuals."""
 
     @abstractmethod
     def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
@@ -234,10 +234,7 @@ class Fit(AnyFit):
 
     def left_out(self) -> LeftOut:
         """The log predictive density of every cell, given all other individuals."""
-        counts = self.counts
-        density, error = self.posterior.log_left_out(counts)
-        exact = np.full(len(counts), np.nan)
-        return LeftOut(counts.n, counts.s, counts.known, counts.weight, density, error, exact)
+        return LeftOut.exact(self.counts, *self.posterior.log_left_out(self.counts))
 
     def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
         """n, s, the number of individuals and the score of every record of the data."""

@@ -333,8 +333,7 @@ class CovariatesFit(PosteriorFit):
             own = known[some, None]
             density = np.where(own != 0, up, 0.0) + np.where(own != 1, down, 0.0)
             values[some] = top - np.log(np.maximum((1 / density) @ masses, 1e-300))
-        exact = np.full(len(table), np.nan)
-        return LeftOut(table.n, table.s, known, table.weight, values[:, 0], bound(values[:, 1:].T), exact)
+        return LeftOut.exact(table, values[:, 0], bound(values[:, 1:].T))
 
     def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
         """n, s, the number of individuals and the score of every record of the data."""

@@ -1,9 +1,9 @@
 """What the others say of each individual: leave-one-out densities, exactly on nodes, smoothed on draws.
 
 By Bayes' theorem the predictive density of a record x given all others is 1/E[1/L(x)], the mean over the
-posterior of all. On draws the largest 1/L are replaced by quantiles of a generalised Pareto law fitted to them
-(Vehtari, Simpson, Gelman, Yao and Gabry, 2024); its shape k̂ says how far the mean can be trusted: above 0.7 it
-cannot.
+posterior of all. On draws the largest 1/L are replaced by quantiles of a generalised Pareto law fitted to
+them (Vehtari, Simpson, Gelman, Yao and Gabry, 2024); its shape k̂ says how far the mean can be trusted: above
+0.7 it cannot.
 """
 
 from __future__ import annotations
@@ -34,6 +34,8 @@ class LeftOut(NamedTuple):
         Its numerical error.
     shape : ndarray
         k̂ of the smoothing; NaN where nothing was smoothed.
+    total_error : float
+        The numerical error of the sum over individuals.
     """
 
     n: Any
@@ -43,6 +45,7 @@ class LeftOut(NamedTuple):
     density: Float
     error: Float
     shape: Float
+    total_error: float
 
     @property
     def total(self) -> float:
@@ -50,19 +53,21 @@ class LeftOut(NamedTuple):
         return float(self.weight @ self.density)
 
     @property
-    def total_error(self) -> float:
-        """The numerical error of the sum, at worst."""
-        return float(self.weight @ self.error)
-
-    @property
     def doubtful(self) -> int:
         """Individuals whose density cannot be trusted, by k̂."""
         return int(self.weight[self.shape > TRUSTED].sum())
 
+    @classmethod
+    def exact(cls, records: Any, density: Float, error: Float) -> LeftOut:
+        """Those of records that were integrated."""
+        parts = (records.n, records.s, records.known, records.weight, density, error)
+        return cls(*parts, np.full(density.size, np.nan), float(records.weight @ error))
+
     @staticmethod
     def joined(parts: list[LeftOut]) -> LeftOut:
         """Those of several populations, one after the other."""
-        return LeftOut(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        *columns, errors = zip(*parts, strict=True)
+        return LeftOut(*map(np.concatenate, columns), sum(errors))
 
 
 def smoothed(log_likelihood: Float) -> tuple[Float, Float]:
@@ -106,8 +111,8 @@ def _smoothed(log_likelihood: Float, tail: int) -> tuple[Float, Float]:
 def pareto(above: Float) -> tuple[Float, Float]:
     """Shape and scale of the generalised Pareto law of increasing numbers ≥ 0, row by row.
 
-    The posterior mean of Zhang and Stephens (2009), the shape drawn to ½ as if by ten more numbers; −∞ where all
-    numbers are 0.
+    The posterior mean of Zhang and Stephens (2009), the shape drawn to ½ as if by ten more numbers; −∞ where
+    all numbers are 0.
     """
     size = above.shape[1]
     some = above[:, -1] > 0

@@ -155,9 +155,8 @@ class SourcesFit(Fit):
 
     def left_out(self) -> LeftOut:
         """The log predictive density of every record, given all others; smoothed, as there are draws only."""
-        n, s = self.readings.sizes
-        density, error, shape = self.posterior.log_left_out(self.readings)
-        return LeftOut(n, s, self.readings.known, self.readings.weight, density, error, shape)
+        data = self.readings
+        return LeftOut(*data.sizes, data.known, data.weight, *self.posterior.left_out_draws(data))
 
     def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
         """n, s, the number of individuals and the score of every record of the data."""

@@ -251,11 +251,11 @@ def _counts_of(
 ) -> tuple[Counts, tuple[Note, ...]]:
     """The counts of any table, or those that are given."""
     if isinstance(table, CountTable | Mapping):
-        return _counted(table, columns), ()
+        return counted(table, columns), ()
     return _read_counts(table, columns, memory, sheet)
 
 
-def _counted(table: Counts, columns: Mapping[str, Any]) -> Counts:
+def counted(table: Any, columns: Mapping[str, Any]) -> Any:
     """Counts as they are: they have no columns, and several are populations."""
     if isinstance(table, Mapping):
         for value in table.values():
@@ -377,15 +377,10 @@ def analysing(
 ) -> Iterator[Any]:
     """`analyse`, with the files kept open: what is written meanwhile needs no second reading."""
     settings = settings or Settings()
-    for noun, called in _NOUNS.items():
-        if isinstance(table, noun):
-            data = _counted(table, columns)
-            kind = CountTable if noun is Mapping else noun
-            if truth is not None and not isinstance(truth, kind):
-                rule = f"the truth of {called} must be a {kind.__name__}"
-                raise OptionError(f"{rule}, got {type(truth).__name__}")
-            yield replace(analysed(data, settings, truth), source=Source(name or called))
-            return
+    if is_counted(table):
+        data, called = counted(table, columns), _called(table, truth)
+        yield replace(analysed(data, settings, truth), source=Source(name or called))
+        return
     if isinstance(truth, CountTable):
         raise OptionError("the truth of a table must be the name of its column, got a CountTable")
     how: Any = {"memory": memory, "name": name, "sheet": sheet, "recipe": recipe}
@@ -488,9 +483,24 @@ def source_notes(source: Source) -> tuple[Note, ...]:
     return tuple(note for note in notes if not source.covariates or note.id != "covariates-not-used")
 
 
+def is_counted(table: Any) -> bool:
+    """Whether a table is a noun, which has no columns to name."""
+    return isinstance(table, tuple(_NOUNS))
+
+
+def _called(table: Any, truth: Any) -> str:
+    """What a noun is called; a truth of another kind is refused."""
+    noun, called = next((noun, called) for noun, called in _NOUNS.items() if isinstance(table, noun))
+    kind = CountTable if noun is Mapping else noun
+    if truth is not None and not isinstance(truth, kind):
+        rule = f"the truth of {called} must be a {kind.__name__}"
+        raise OptionError(f"{rule}, got {type(truth).__name__}")
+    return called
+
+
 def analysed_source(source: Source, settings: Settings) -> Analysis:
     """The analysis of a table that was read."""
-    data, more = _source_data(source, settings)
+    data, more = source_data(source, settings)
     judges = source.truth is not None
     analysis = analysed(data.forget_known() if judges else data, settings, data if judges else None)
     used = {"source-not-used"} if analysis.fit.has_sources else set()
@@ -498,14 +508,14 @@ def analysed_source(source: Source, settings: Settings) -> Analysis:
     return replace(analysis, source=source, notes=tuple(note for note in notes if note.id not in used))
 
 
-def _source_data(source: Source, settings: Settings) -> tuple[Data, tuple[Note, ...]]:
+def source_data(source: Source, settings: Settings) -> tuple[Data, tuple[Note, ...]]:
     """What was read in the forms that the models need."""
     reading = source.reading
     assert reading is not None
     several = None if isinstance(reading.counts, CountTable) else reading.counts
     data = Data(reading.everyone, several, source.records)
     notes: tuple[Note, ...] = ()
-    if settings.model == "sources" or (settings.model == AUTO and source.by):
+    if settings.model == "sources" or (settings.model in (AUTO, None) and source.by):
         if source.population is not None:
             raise OptionError(_ONE_PREVALENCE)
         readings, notes = source_readings(reading, MOST)

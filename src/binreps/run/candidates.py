@@ -1,0 +1,34 @@
+"""The models that data allow, fitted and compared."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from binreps.decide.checks.run import check
+from binreps.decide.compare import Comparison, Tried, tried
+from binreps.errors import BinrepsError
+from binreps.run.analysis import Settings
+from binreps.run.data import Data
+from binreps.run.models import MODELS, Offer
+
+
+def candidates(data: Data, settings: Settings) -> list[Offer]:
+    """The models that the columns allow, the simplest first; one region of the error rates if it is chosen."""
+    wide = settings.prior.better_than_chance
+    allowed = [offer for offer in MODELS.values() if offer.needs is None or offer.needs in data.parts]
+    return [offer for offer in allowed if not (wide and offer.id == "common")]
+
+
+def compared(data: Data, settings: Settings) -> Comparison:
+    """Every model that the columns allow, on the same individuals; those that cannot be fitted say why."""
+    found: list[Tried] = []
+    refused: dict[str, str] = {}
+    for offer in candidates(data, settings):
+        make = partial(offer.make, data.form(offer.needs), settings.prior)
+        try:
+            found.append(tried(offer.id, make, partial(check, loss=settings.loss)))
+        except BinrepsError as error:
+            if not found:
+                raise
+            refused[offer.id] = str(error)
+    return Comparison(tuple(found), settings.loss, refused)
