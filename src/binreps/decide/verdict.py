@@ -92,9 +92,8 @@ def reached(
         one = findings.warnings[0]
         return Verdict("amber", one.sentence, one.name, model, one.action, numbers)
     tried = "" if simplest is None else f" Of {numbers['models']:.0f} models none describes them better."
-    return Verdict(
-        "green", f"The data fit, and nothing speaks against the answers.{tried}", "fits", model, None, numbers
-    )
+    said = f"The data fit, and nothing speaks against the answers.{tried}"
+    return Verdict("green", said, "fits", model, None, numbers)
 
 
 def _first(findings: Findings, names: tuple[str, ...]) -> Finding | None:

@@ -137,6 +137,8 @@ class Fit(AnyFit):
     """
 
     model: ClassVar[Model] = ALIKE
+    dear: ClassVar[bool] = False
+    """Whether the interval of one score takes seconds, so that tables of many go without."""
     alone: ClassVar[bool] = True
     """Whether its counts are all the data behind it; the rates of one of several populations rest on more."""
     counts: CountTable
@@ -241,10 +243,15 @@ class Fit(AnyFit):
         return self.counts.n, self.counts.s, self.counts.weight, self.score(self.counts)
 
     def answers(self, n: ArrayLike, s: ArrayLike, *, new: bool, level: float) -> dict[str, Any]:
-        """What a join adds for each (n, s): the score, or a new individual's prediction, and its interval."""
+        """What a join adds for each (n, s): the score, or a new individual's prediction, and its interval.
+
+        The interval is NaN where one takes seconds.
+        """
         asked, ends = (self.predict, self.predict_interval) if new else (self.score, self.score_interval)
-        lower, upper = ends(n, s, level=level)
-        return {"score": asked(n, s), "lower": lower, "upper": upper}
+        score = asked(n, s)
+        none = np.full(np.shape(score), np.nan)[()]
+        lower, upper = (none, none) if self.dear else ends(n, s, level=level)
+        return {"score": score, "lower": lower, "upper": upper}
 
     def _chances(self, asked: tuple[Any, ...], *, new: bool) -> Estimate:
         return self.posterior.chances(Records.of(*asked), new=new)

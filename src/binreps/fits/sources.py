@@ -156,7 +156,8 @@ class SourcesFit(Fit):
     def left_out(self) -> LeftOut:
         """The log predictive density of every record, given all others; smoothed, as there are draws only."""
         data = self.readings
-        return LeftOut(*data.sizes, data.known, data.weight, *self.posterior.left_out_draws(data))
+        found: Any = self.posterior.left_out_draws(data)
+        return LeftOut(*data.sizes, data.known, data.weight, *found)
 
     def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
         """n, s, the number of individuals and the score of every record of the data."""

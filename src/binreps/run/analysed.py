@@ -46,8 +46,8 @@ def analysed(data: Any, settings: Settings, truth: Any = None) -> Analysis:
     asked = shared or parts[0].fits[parts[0].believed]
     findings = comparison[offer.id].findings if comparison else check(asked, settings.loss)
     true = None if judge is None else judge.counts
-    notes = tuple(dict.fromkeys(notes))
-    return Analysis(settings, parts, shared, findings, notes, true, comparison=comparison)
+    said = tuple(dict.fromkeys(notes))
+    return Analysis(settings, parts, shared, findings, said, true, comparison=comparison)
 
 
 def _comparison(data: Data, settings: Settings) -> Comparison | None:
@@ -168,6 +168,8 @@ def _part(
     table = decision_table(deciding, settings.loss, sizes, level=settings.level)
     judged = {} if truth is None else {m: _judged(fit, truth, settings.loss) for m, fit in fits.items()}
     cells = _cells(deciding, settings)
+    if deciding.dear:
+        notes.append(Note("no-score-intervals", "with this model single answers are given without intervals"))
     return Part(name, settings, offer.id, deciding, fits, cells, table, judged, truth), notes
 
 
@@ -178,9 +180,10 @@ def _fits(
     fits: dict[str, Any] = {}
     notes: list[Note] = []
     prior = offer.prior(settings.prior)
+    bayes = ready if offer.kind in ("bayes", "populations") else None
     for method in METHODS.values():
-        if ready is not None and method.id == ready.kind:
-            fits[method.id] = ready
+        if bayes is not None and method.id == "bayes":
+            fits[method.id] = bayes
             continue
         try:
             fits[method.id] = method.make(counts, prior)

@@ -40,8 +40,9 @@ LISTED = 10_000
 class Settings:
     """What the user chose: the model, how it is estimated, and what answers cost.
 
-    `model` says what is assumed of the data, by its id in `run.models`: "auto" compares those that the columns
-    allow and takes the simplest that the data do not refute, None takes what the columns say. `method` says how the rates are estimated: by Bayes, or, for the models whose replicates all err alike, by
+    `model` says what is assumed of the data, by its id in `run.models`: "auto" compares those that the
+    columns allow and takes the simplest that the data do not refute, None takes what the columns say.
+    `method` says how the rates are estimated: by Bayes, or, for the models whose replicates all err alike, by
     one of the simpler ways of the paper.
     """
 

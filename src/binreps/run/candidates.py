@@ -13,7 +13,7 @@ from binreps.run.models import MODELS, Offer
 
 
 def candidates(data: Data, settings: Settings) -> list[Offer]:
-    """The models that the columns allow, the simplest first; one region of the error rates if it is chosen."""
+    """The models that the columns allow, the simplest first; one region of error rates if it is chosen."""
     wide = settings.prior.better_than_chance
     allowed = [offer for offer in MODELS.values() if offer.needs is None or offer.needs in data.parts]
     return [offer for offer in allowed if not (wide and offer.id == "common")]

@@ -29,9 +29,9 @@ def compare(
 ) -> Comparison:
     """Fit every model that the columns allow, and say which describes the individuals best.
 
-    Each model is judged by what it says of an individual when all others are given: the log predictive density
-    of its readings in their order, log 1/E[1/L], summed over individuals. A difference below 4 or below two
-    standard errors over individuals is a tie, and of models that tie the simpler one is preferred.
+    Each model is judged by what it says of an individual when all others are given: the log predictive
+    density of its readings in their order, log 1/E[1/L], summed over individuals. A difference below 4 or
+    below two standard errors over individuals is a tie, and of models that tie the simpler one is preferred.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ def compare(
     memory, reference, missing_covariates, sheet
         As in `fit`.
     **columns
-        Which column plays which part, as in `fit`; those that are not named are guessed. `population`, `source`
-        and `covariates` allow the models that need them.
+        Which column plays which part, as in `fit`; those that are not named are guessed. `population`,
+        `source` and `covariates` allow the models that need them.
 
     Returns
     -------
@@ -60,7 +60,7 @@ def compare(
     >>> comparison.models, comparison.preferred
     (('common', 'better-than-chance', 'correlated'), 'correlated')
     >>> print(comparison.verdict)
-    Read first: Repeated tests of the same individual err together, and 30 of 600 answers change when that is
+    Read first: Repeated tests of the same individual err together, and 120 of 600 answers change when that is
     taken into account.
     """
     settings = Settings(prior=prior or Prior(), loss=loss or Loss())
