@@ -190,7 +190,7 @@ def test_the_chart_shows_only_what_is_reached() -> None:
     for row in best.table():
         if row["reached"] >= 1e-4:
             line = next(line for line in lines if line.startswith(f"{row['n']:>3}  "))
-            sign = {"negative": "-", "inconclusive": "o", "positive": "+", MEASURE: "?"}[row["action"]]
+            sign = {"negative": "-", "inconclusive": "?", "positive": "+", MEASURE: "»"}[row["action"]]
             assert line[5 + 2 * row["s"]] == sign
     assert len(lines) < 40
 

@@ -22,11 +22,11 @@ from binreps.show.wording import (
     named_odds,
     named_rates,
     next_words,
-    plural,
     profile_words,
     read_words,
 )
 from binreps.table import Table, format_value
+from binreps.words import plural
 
 STYLES = {"negative": "black on #92c5de", "inconclusive": "black on #f7f7c6", "positive": "white on #b2182b"}
 SIGNS = {"negative": "−", "inconclusive": "?", "positive": "+", None: "·"}

@@ -220,6 +220,10 @@ class Fit(AnyFit):
         lower, upper = ends(n, s, level=level)
         return {"score": asked(n, s), "lower": lower, "upper": upper}
 
+    def profile(self, covariates: Mapping[str, Any]) -> Fit:
+        """The fit for whoever has these covariates, where the fit uses any."""
+        raise OptionError(f"the fit uses no covariates, got {shown(dict(covariates))}")
+
     def _chances(self, asked: tuple[Any, ...], *, new: bool) -> Estimate:
         return self.posterior.chances(Records.of(*asked), new=new)
 

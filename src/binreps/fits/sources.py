@@ -195,6 +195,18 @@ class SourcesFit(Fit):
         """The probability that each source's two error rates add up to 1, within some distance."""
         return np.asarray((np.abs(self._sums() - 1) < within).mean(axis=1))
 
+    def odds(self, source: Hashable) -> tuple[float, float]:
+        """By what a no and a yes of this source multiply the odds of being positive, at the mean rates.
+
+        A source that the fit has not seen counts as the mean of its population.
+        """
+        if source in self.sources:
+            j = self.sources.index(source)
+            p, q = (float(rates[j]) for rates in list(self.rates)[1:])
+        else:
+            p, q = float(self.posterior.mean[-4]), float(self.posterior.mean[-2])
+        return q / (1 - p), (1 - q) / p
+
     def _sums(self) -> Float:
         """Draws of p + q of each source."""
         size = len(self.sources)

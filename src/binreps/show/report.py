@@ -21,14 +21,13 @@ from binreps.show.wording import (
     named_odds,
     named_rates,
     next_words,
-    percent,
-    plural,
     profile_words,
     python_lines,
     read_words,
     with_interval,
 )
 from binreps.table import Table, format_value
+from binreps.words import percent, plural
 
 if TYPE_CHECKING:
     from jinja2 import Template

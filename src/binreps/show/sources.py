@@ -10,8 +10,6 @@ from typing import Any
 
 from binreps._version import __version__
 from binreps.decide.evaluate import Evaluation
-from binreps.decide.loss import Loss, decision_words
-from binreps.fits.sources import SourcesFit
 from binreps.run.by_source import SourceAnalysis
 from binreps.run.methods import METHODS
 from binreps.run.recipe import recipe_of
@@ -21,9 +19,10 @@ from binreps.show.folder import ready_folder
 from binreps.show.plot_sources import sources as draw_sources
 from binreps.show.summary import VERSION, input_values, loss_values, notes_rows, plain, table_rows
 from binreps.show.theme import DECISION_COLOURS, DECISION_TEXT, FONT, to_svg, trusted
-from binreps.show.wording import command_words, percent, plural
+from binreps.show.wording import command_words
 from binreps.table import Table, format_value
 from binreps.tables.write import check_target, replacing, write_table
+from binreps.words import percent, plural
 
 
 def write_source_folder(
@@ -107,50 +106,6 @@ def methods_words(analysis: SourceAnalysis) -> str:
 def source_command(analysis: SourceAnalysis, out: str | None = None) -> str:
     """The command that repeats the analysis."""
     return command_words(analysis.source, analysis.settings, out)
-
-
-def explain_readings(said: Any, fit: SourcesFit, loss: Loss, *, new: bool = False) -> str:
-    """Why an individual is negative, inconclusive or positive, by who said what.
-
-    Parameters
-    ----------
-    said : mapping of source to answer
-        0, 1, or (n, s).
-    fit : SourcesFit
-    loss : Loss
-    new : bool
-        Whether the individual is new, rather than one the fit was made from.
-
-    Examples
-    --------
-    >>> from binreps.fits.sources import fit_sources
-    >>> from binreps.readings import Readings
-    >>> rows = [[1, 1, 1], [1, 1, 0], [0, 0, 1], [0, 0, 0]]
-    >>> fit = fit_sources(Readings.wide(rows, ["ann", "bob", "eve"], [30, 20, 20, 30]), rng=1)
-    >>> print(explain_readings({"eve": 1}, fit, Loss()))  # doctest: +ELLIPSIS
-    A yes by eve multiplies the odds of being positive by 1.... Before any reading the probability was
-    50..., and
-    with these it is 6...: ...
-    """
-    rates = {name: (p, q) for name, p, q in zip(fit.sources, *list(fit.rates)[1:], strict=True)}
-    any_of = float(fit.posterior.mean[-4]), float(fit.posterior.mean[-2])
-    words = []
-    for name, answer in said.items():
-        n, s = answer if isinstance(answer, tuple | list) else (int(answer is not None), answer or 0)
-        p, q = rates.get(name, any_of)
-        for times, word, factor in ((s, "yes", (1 - q) / p), (n - s, "no", q / (1 - p))):
-            if times:
-                often = f"{times} × {word}" if times > 1 else f"a {word}"
-                words.append(
-                    f"{often} by {name} multiplies the odds of being positive by {factor**times:.3g}"
-                )
-    score = float((fit.predict if new else fit.score)(said))
-    answer = decision_words(loss.classify(score))
-    costs = ", ".join(f"{cost:.3g}" for cost in loss.risks(score))
-    who = "; ".join(words).capitalize() if words else "Nobody read it"
-    before = f"Before any reading the probability was {percent(fit.rates.prevalence)}"
-    rest = f"the answers negative, inconclusive and positive would cost {costs}, so the cheapest is {answer}"
-    return f"{who}. {before}, and with these it is {percent(score)}: {rest}."
 
 
 def source_page(analysis: SourceAnalysis, individuals: Table | None = None, scores_file: str = "") -> str:
