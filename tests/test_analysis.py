@@ -190,7 +190,7 @@ def test_an_explanation_names_the_cheapest_answer() -> None:
         sentence = br.explain(fit, LOSS, 6, s, new=True).sentence
         answer = br.decision_words(LOSS.classify(fit.predict(6, s)))
         assert sentence.endswith(f"the cheapest is {answer}.")
-        assert f"With {s} positive of 6 replicates" in sentence
+        assert f"With {s} positive of 6 tests" in sentence
     assert "gives no probability" in str(br.explain(br.fit_average(COUNTS), LOSS, 0, 0))
 
 

@@ -10,7 +10,8 @@ from binreps.decide.loss import Loss, check_loss, decision_words
 from binreps.decide.next_reading import next_reading
 from binreps.decide.stopping import MEASURE, StoppingTable, stopping_table
 from binreps.errors import OptionError
-from binreps.fits.base import Fit, check_fit, rests_on_prior
+from binreps.fits.base import Fit, check_one_population, rests_on_prior
+from binreps.model import Records
 from binreps.options import check_level, check_whole
 from binreps.words import chance, in_hundred, percent, plural
 
@@ -214,11 +215,12 @@ def explain(
     >>> print(answer.next.sentence(answer.decision))
     Test once more: either result settles it.
     """
-    check_fit(fit)
+    check_one_population(fit, by_source=True)
     check_loss(loss)
     check_level(level)
     check_whole("ahead", ahead, 1, 100)
     one = fit if covariates is None else fit.profile(covariates)
+    _check_one(one, asked)
     probability = float((one.predict if new else one.score)(*asked))
     lower, upper = (one.predict_interval if new else one.score_interval)(*asked, level=level)
     defined = probability == probability
@@ -236,6 +238,15 @@ def explain(
         _basis(one, level),
         step,
     )
+
+
+def _check_one(fit: Fit, asked: tuple[Any, ...]) -> None:
+    """Refuse what is not one individual."""
+    if fit.has_sources:
+        if len(asked) != 1 or not isinstance(asked[0], Mapping):
+            raise OptionError("ask about what each source said, such as {'ann': 1, 'bob': 0}")
+    elif (shape := Records.of(*asked).shape) != ():
+        raise OptionError(f"ask about one individual, n and s, got shape {shape}")
 
 
 _Explained = tuple[str, tuple[str, ...], NextStep | None]
@@ -291,8 +302,6 @@ def _by_source(
 ) -> _Explained:
     """Who said what, what it does to the odds, and whom to ask next."""
     del new
-    if len(asked) != 1 or not isinstance(asked[0], Mapping):
-        raise OptionError("ask about what each source said, such as {'ann': 1, 'bob': 0}")
     said = {source: answer for source, answer in asked[0].items() if answer is not None}
     heard = list(_heard(fit, said))
     told = ", ".join(words for words, _ in heard) or "no reading"

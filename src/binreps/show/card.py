@@ -154,7 +154,8 @@ def _cell(rule: Any, n: int, s: int, up_to: int) -> dict[str, Any]:
         }
         for one in step.branches
     ]
-    return {**cell, "next": step.sentence(decision), "branches": branches if step.pays else []}
+    asks = step.pays and decision == "inconclusive"
+    return {**cell, "next": step.sentence(decision), "branches": branches if asks else []}
 
 
 def _rule(loss: Loss, up_to: int) -> str:
