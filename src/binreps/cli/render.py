@@ -81,7 +81,7 @@ def source_blocks(analysis: SourceAnalysis) -> Iterator[RenderableType]:
     yield _indented(Text(how, style="dim"))
     yield _title("Everyone in the data")
     yield _indented(_answers(analysis.answers))
-    yield _indented(Text(str(analysis.settings.loss), style="dim"))
+    yield _indented(Text(f"{fit.calibration}; {analysis.settings.loss}", style="dim"))
     if analysis.judged is not None:
         yield _title(f"Judged by column {analysis.source.truth!r}")
         yield _indented(grid(analysis.judged.summary()))

@@ -110,7 +110,8 @@ def analysed_by_source(source: Source, settings: Settings, notes: tuple[Note, ..
         raise OptionError("a model with sources has one prevalence; population cannot be given with source")
     readings, more = source_readings(source.reading, MOST)
     judges = source.truth is not None
-    fit = fit_sources(readings.forget_known() if judges else readings, _prior(settings), rng=SEED)
+    data, how = readings.forget_known() if judges else readings, settings.independent
+    fit = fit_sources(data, _prior(settings), rng=SEED, independent=how)
     judged = None
     if judges:
         truth = np.where(readings.known == UNKNOWN, np.nan, readings.known)

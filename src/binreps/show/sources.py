@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import asdict
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -57,6 +58,7 @@ def source_summary(analysis: SourceAnalysis) -> dict[str, Any]:
             "method": "sources",
             "loss": loss_values(analysis.settings.loss),
             "level": analysis.settings.level,
+            "independent": analysis.settings.independent,
         },
         "data": {
             "individuals": readings.individuals,
@@ -69,6 +71,7 @@ def source_summary(analysis: SourceAnalysis) -> dict[str, Any]:
         "prevalence": {name: plain(value) for name, value in analysis.prevalence._asdict().items()},
         "sources": table_rows(analysis.sources),
         "population_of_sources": table_rows(analysis.population),
+        "calibration": {**asdict(fit.calibration), "sentence": str(fit.calibration)},
         "judged": None if analysis.judged is None else _judged(analysis.judged),
         "numerical_error": fit.error,
         "rhat": fit.rhat,
@@ -95,7 +98,7 @@ def methods_words(analysis: SourceAnalysis) -> str:
         f"{plural(len(readings.sources), 'source')}."
     )
     how = (
-        f"Readings of one individual were taken to be independent given its status. "
+        f"{str(fit.calibration).capitalize()}. "
         f"{METHODS['sources'].sentence} "
         f"There were {chains} chains (largest split R̂ {fit.rhat:.3f}); the numerical error of every rate is "
         f"below {fit.error:.2f} posterior standard deviations. Intervals are equal-tailed credible intervals "
@@ -128,9 +131,8 @@ def explain_readings(said: Any, fit: SourcesFit, loss: Loss, *, new: bool = Fals
     >>> rows = [[1, 1, 1], [1, 1, 0], [0, 0, 1], [0, 0, 0]]
     >>> fit = fit_sources(Readings.wide(rows, ["ann", "bob", "eve"], [30, 20, 20, 30]), rng=1)
     >>> print(explain_readings({"eve": 1}, fit, Loss()))  # doctest: +ELLIPSIS
-    A yes by eve multiplies the odds of being positive by 1.... Before any reading the probability was
-    50..., and
-    with these it is 6...: ...
+    A yes by eve multiplies the odds of being positive by 1... (each reading counts as .70 of an
+    independent one). Before any reading the probability was 50..., and with these it is ...
     """
     rates = {name: (p, q) for name, p, q in zip(fit.sources, *list(fit.rates)[1:], strict=True)}
     any_of = float(fit.posterior.mean[-4]), float(fit.posterior.mean[-2])
@@ -141,13 +143,12 @@ def explain_readings(said: Any, fit: SourcesFit, loss: Loss, *, new: bool = Fals
         for times, word, factor in ((s, "yes", (1 - q) / p), (n - s, "no", q / (1 - p))):
             if times:
                 often = f"{times} × {word}" if times > 1 else f"a {word}"
-                words.append(
-                    f"{often} by {name} multiplies the odds of being positive by {factor**times:.3g}"
-                )
+                worth = factor ** (times * fit.calibration.discount)
+                words.append(f"{often} by {name} multiplies the odds of being positive by {worth:.3g}")
     score = float((fit.predict if new else fit.score)(said))
     answer = decision_words(loss.classify(score))
     costs = ", ".join(f"{cost:.3g}" for cost in loss.risks(score))
-    who = "; ".join(words).capitalize() if words else "Nobody read it"
+    who = "; ".join(words).capitalize() + f" ({fit.calibration})" if words else "Nobody read it"
     before = f"Before any reading the probability was {percent(fit.rates.prevalence)}"
     rest = f"the answers negative, inconclusive and positive would cost {costs}, so the cheapest is {answer}"
     return f"{who}. {before}, and with these it is {percent(score)}: {rest}."

@@ -226,6 +226,8 @@ def _chosen(settings: Settings) -> list[tuple[str, str]]:
     chosen: list[tuple[str, str]] = []
     if settings.method != usual.method:
         chosen.append(("method", settings.method))
+    if settings.independent:
+        chosen.append(("independent", ""))
     for name, shapes, other in zip(NAMES, settings.prior, usual.prior, strict=True):
         if shapes != other:
             chosen.append(_prior_option(name, shapes))
