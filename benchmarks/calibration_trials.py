@@ -14,6 +14,7 @@ import numpy as np
 from scipy.special import expit
 
 import binreps as br
+from binreps.decide.evaluate import calibration_error
 
 PEOPLE = 500
 
@@ -52,7 +53,7 @@ def judged(score: np.ndarray, truth: np.ndarray) -> np.ndarray:
     """Log loss and calibration error."""
     inside = np.clip(score, 1e-9, 1 - 1e-9)
     loss = -np.mean(np.log(np.where(truth, inside, 1 - inside)))
-    return np.array([loss, br.calibration_error(score, truth.astype(int))])
+    return np.array([loss, calibration_error(score, truth.astype(int))])
 
 
 def trial(design: Design, seed: int) -> dict[str, np.ndarray]:

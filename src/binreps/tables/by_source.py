@@ -339,7 +339,7 @@ def _moved(people: Frame, calibration: Any) -> Frame:
 
     def moved(name: str) -> nw.Expr:
         inside = nw.col(name).clip(1e-15, 1 - 1e-15)
-        odds = calibration.shift + calibration.slope * (inside.log() - (1 - inside).log())
+        odds: nw.Expr = (inside.log() - (1 - inside).log()) * calibration.slope + calibration.shift
         return (1 / (1 + (-odds).exp())).alias(name)
 
     return people.with_columns(*map(moved, (_SCORE, _LOWER, _UPPER)))

@@ -178,7 +178,7 @@ class SourcesPosterior(Posterior):
 
         1/E[1/Y] of positives and 1 − 1/E[1/(1−Y)] of negatives, Y the score at given rates (SPEC 14).
         """
-        found = []
+        found: list[Float] = []
         for negative, positive in self._blocks(records, self.calibration.discount):
             known = records.known[sum(map(len, found)) :][: len(negative)]
             odds = positive - negative
