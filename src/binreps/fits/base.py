@@ -253,6 +253,10 @@ class Fit(AnyFit):
         lower, upper = (none, none) if self.dear else ends(n, s, level=level)
         return {"score": score, "lower": lower, "upper": upper}
 
+    def profile(self, covariates: Mapping[str, Any]) -> Fit:
+        """The fit for whoever has these covariates, where the fit uses any."""
+        raise OptionError(f"the fit uses no covariates, got {shown(dict(covariates))}")
+
     def _chances(self, asked: tuple[Any, ...], *, new: bool) -> Estimate:
         return self.posterior.chances(Records.of(*asked), new=new)
 
@@ -470,13 +474,16 @@ def check_fit(fit: object) -> None:
         raise OptionError(f"fit must be what a fit_… function returned, got {type(fit).__name__}")
 
 
-def check_one_population(fit: object) -> None:
-    """Refuse what is no fit, and a fit of several populations, of which one must be chosen."""
+def check_one_population(fit: object, *, by_source: bool = False) -> None:
+    """Refuse what is no fit, and a fit of several populations, of which one must be chosen.
+
+    A fit by source is refused too, unless it can be asked about by who said what.
+    """
     check_fit(fit)
     if not isinstance(fit, Fit):
         advice = "of the fit of several populations choose one, such as fit[name]"
         raise OptionError(f"fit must be one fit, got {type(fit).__name__}; {advice}")
-    if fit.has_sources:
+    if fit.has_sources and not by_source:
         rule = "this needs error rates that all replicates share, and the fit has those of each source"
         raise OptionError(f"{rule}; next_reading says what a reading by each would tell")
 

@@ -16,7 +16,7 @@ from binreps.decide.loss import Loss, decision_table
 from binreps.errors import BinrepsError, OptionError
 from binreps.notes import Note
 from binreps.run.analysis import LISTED, Analysis, Part, Settings, status_of
-from binreps.run.candidates import candidates, compared
+from binreps.run.candidates import candidates, compared, made
 from binreps.run.data import Data
 from binreps.run.methods import METHODS
 from binreps.run.models import AUTO, MODELS, Offer
@@ -73,7 +73,7 @@ def _one_part(
     """Everyone in one population, by results alone or by more, which then decides."""
     if offer.needs is None:
         return _part(None, data.counts, ready, settings, offer, judge)
-    fit = ready or offer.make(data.form(offer.needs), settings.prior)
+    fit = ready or made(offer, data, settings)
     part, notes = _part(None, data.counts, None, _plain(settings), MODELS["common"], judge)
     decisions, more = Table({"n": [], "s": []}), []
     if not fit.has_sources:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from binreps.decide.checks.run import check
 from binreps.decide.compare import Comparison, Tried, tried
@@ -19,13 +20,19 @@ def candidates(data: Data, settings: Settings) -> list[Offer]:
     return [offer for offer in allowed if not (wide and offer.id == "common")]
 
 
+def made(offer: Offer, data: Data, settings: Settings) -> Any:
+    """The fit of a model to data, as the settings want it."""
+    how = {"independent": settings.independent} if offer.needs == "source" else {}
+    return offer.make(data.form(offer.needs), settings.prior, **how)
+
+
 def compared(data: Data, settings: Settings) -> Comparison:
     """Every model that the columns allow, on the same individuals; those that cannot be fitted say why."""
     found: list[Tried] = []
     refused: dict[str, str] = {}
     for offer in candidates(data, settings):
-        make = partial(offer.make, data.form(offer.needs), settings.prior)
         try:
+            make = partial(made, offer, data, settings)
             found.append(tried(offer.id, make, partial(check, loss=settings.loss)))
         except BinrepsError as error:
             if not found:
