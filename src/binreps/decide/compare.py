@@ -42,15 +42,20 @@ class Tried:
         What it says of each individual, the others given.
     seconds : float
         Processor time of both.
-    findings : Findings
-        What speaks against it.
+    check : callable
+        How the fit is checked, when it is asked what speaks against it.
     """
 
     model: str
     fit: AnyFit
     left_out: LeftOut
     seconds: float
-    findings: Findings = field(default_factory=Findings)
+    check: Callable[[AnyFit], Findings] = lambda _: Findings()
+
+    @cached_property
+    def findings(self) -> Findings:
+        """What speaks against it."""
+        return self.check(self.fit)
 
     @cached_property
     def by_results(self) -> bool:
@@ -83,11 +88,11 @@ class Difference(NamedTuple):
 
 
 def tried(model: str, make: Callable[[], AnyFit], check: Callable[[AnyFit], Findings]) -> Tried:
-    """A model fitted, timed and checked."""
+    """A model fitted and timed."""
     start = time.process_time()
     fit = make()
     left_out = fit.left_out()
-    return Tried(model, fit, left_out, time.process_time() - start, check(fit))
+    return Tried(model, fit, left_out, time.process_time() - start, check)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -173,7 +178,8 @@ class Comparison:
         many = np.bincount(where.ravel(), weight[other], minlength=kinds.shape[1]).astype(np.int64)
         columns: dict[str, Any] = {"n": kinds[0], "s": kinds[1]}
         columns |= {name: decision_words(kinds[i] / 2) for i, name in ((2, "before"), (3, "after"))}
-        return Table({**columns, "individuals": many})
+        columns["individuals"] = many
+        return Table(columns)
 
     def changed(self, model: str) -> int:
         """How many individuals get another decision than by the simplest model."""

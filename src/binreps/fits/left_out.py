@@ -66,8 +66,8 @@ class LeftOut(NamedTuple):
     @staticmethod
     def joined(parts: list[LeftOut]) -> LeftOut:
         """Those of several populations, one after the other."""
-        columns: list[Any] = [np.concatenate(column) for column in list(zip(*parts, strict=True))[:-1]]
-        return LeftOut(*columns, total_error=sum(part.total_error for part in parts))
+        columns: Any = [np.concatenate(column) for column in list(zip(*parts, strict=True))[:-1]]
+        return LeftOut(*(*columns, sum(part.total_error for part in parts)))
 
 
 def smoothed(log_likelihood: Float) -> tuple[Float, Float]:

@@ -256,8 +256,8 @@ class SourcesFit(Fit):
     def troubles(self) -> Iterator[Trouble]:
         """Whether the chains can be trusted."""
         longer = (
-            "Ask for more sweeps (sweeps=…); if that does not help, the data say too little: add readings or "
-            "known statuses."
+            "Read no more digits than that; the data say little here: add readings, or individuals of known "
+            "status."
         )
         if self.rhat > AGREE:
             sentence = f"The chains disagree: R̂ is {self.rhat:.2f}, and should be below {AGREE}."

@@ -12,6 +12,7 @@ from binreps.run.analysis import Settings
 from binreps.run.candidates import compared
 from binreps.run.data import Data
 from binreps.run.front import counted, is_counted, reading_source, source_data
+from binreps.run.looked import looked_at
 from binreps.tables.files import PathLike
 from binreps.tables.roles import AllColumns
 
@@ -68,4 +69,4 @@ def compare(
         return compared(Data.of(counted(table, columns)), settings)
     how: Any = {"memory": memory, "sheet": sheet, "reference": reference}
     with reading_source(table, columns, None, missing_covariates=missing_covariates, **how) as source:
-        return compared(source_data(source, settings)[0], settings)
+        return compared(source_data(source, settings, looked_at(source))[0], settings)

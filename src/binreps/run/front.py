@@ -12,6 +12,7 @@ import numpy as np
 
 from binreps.counts import CountTable
 from binreps.covariates import CovariateTable
+from binreps.decide.checks.findings import Findings
 from binreps.errors import DataError, OptionError
 from binreps.fits.base import checked_prior
 from binreps.fits.covariates import fit_covariates
@@ -25,6 +26,7 @@ from binreps.readings import Readings
 from binreps.run.analysed import analysed
 from binreps.run.analysis import Analysis, Settings, Source
 from binreps.run.data import Data
+from binreps.run.looked import Looked, looked_at
 from binreps.run.methods import METHODS, check_method
 from binreps.run.models import AUTO, MODELS, SEED, check_model
 from binreps.run.recipe import check_recipe, load_recipe, recipe_columns, recipe_sheet
@@ -500,24 +502,33 @@ def _called(table: Any, truth: Any) -> str:
 
 def analysed_source(source: Source, settings: Settings) -> Analysis:
     """The analysis of a table that was read."""
-    data, more = source_data(source, settings)
+    looks = looked_at(source)
+    data, more = source_data(source, settings, looks)
     judges = source.truth is not None
     analysis = analysed(data.forget_known() if judges else data, settings, data if judges else None)
     used = {"source-not-used"} if analysis.fit.has_sources else set()
+    answered = ("reader-differences", "fixed-panel") if analysis.fit.has_sources else ()
+    seen = [one for look in looks if look.kind not in answered for one in look.findings]
+    analysis = replace(analysis, findings=Findings((*analysis.findings, *seen)))
     notes = dict.fromkeys([*source_notes(source), *more, *analysis.notes])
     return replace(analysis, source=source, notes=tuple(note for note in notes if note.id not in used))
 
 
-def source_data(source: Source, settings: Settings) -> tuple[Data, tuple[Note, ...]]:
-    """What was read in the forms that the models need."""
+def source_data(
+    source: Source, settings: Settings, looks: Sequence[Looked] = ()
+) -> tuple[Data, tuple[Note, ...]]:
+    """What was read in the forms that the models need; by source also where the results speak for it."""
     reading = source.reading
     assert reading is not None
     several = None if isinstance(reading.counts, CountTable) else reading.counts
     data = Data(reading.everyone, several, source.records)
-    notes: tuple[Note, ...] = ()
     if settings.model == "sources" or (settings.model in (AUTO, None) and source.by):
         if source.population is not None:
             raise OptionError(_ONE_PREVALENCE)
         readings, notes = source_readings(reading, MOST)
-        data = replace(data, readings=readings)
-    return data, notes
+        return replace(data, readings=readings, counts=readings.counts), notes
+    if settings.model == AUTO and source.population is None:
+        for look in looks:
+            if look.findings and look.kind in ("reader-differences", "fixed-panel"):
+                return replace(data, readings=look.readings, counts=look.readings.counts), ()
+    return data, ()

@@ -55,6 +55,13 @@ def source_readings(reading: Reading, most: int = MOST, seed: int = 1) -> tuple[
     return _pairs(reading, most, seed)
 
 
+def grouped_readings(reading: Reading, column: str) -> Readings:
+    """The results of a long table by any of its columns, such as batch or time, as text."""
+    frame = reading.frame.with_columns(nw.col(column).cast(nw.String))
+    roles = replace(reading.roles, source=column)
+    return _pairs(replace(reading, frame=frame, roles=roles), MOST, 1)[0]
+
+
 # Out of the engine -----------------------------------------------------------------------------------
 
 

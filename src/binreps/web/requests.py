@@ -113,7 +113,7 @@ class Choices(Body):
     prior: PriorShapes = Field(default_factory=PriorShapes)
     loss: Costs = Field(default_factory=Costs)
     level: StrictFloat = Field(0.9, description="Probability that intervals hold.")
-    model: str = Field(AUTO, description=f"What is assumed: {', '.join((AUTO, *MODELS))}.")
+    model: str | None = Field(None, description=f"What is assumed: {', '.join((AUTO, *MODELS))}.")
     method: str = Field("bayes", description=f"How rates are estimated: {', '.join(METHODS)}.")
     replicates: StrictInt | None = Field(
         None, description="Replicates of the decision table; as many as anyone had, if not given."

@@ -17,9 +17,9 @@ class Action:
     Attributes
     ----------
     id : str
-        "model", "column", "prior" or "tol".
+        "model", "method", "column" or "prior".
     value : str
-        The model, the part of a column, the rate, or nothing.
+        The model, the method, the part of a column, or the rate.
 
     Examples
     --------
@@ -44,6 +44,11 @@ _WORDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "command": "binreps analyse --model {value}",
             "page": "Model: {value}",
             "python": 'br.fit(…, model="{value}")',
+        },
+        "method": {
+            "command": "binreps analyse --method {value}",
+            "page": "Method: {value}",
+            "python": 'br.fit(…, method="{value}")',
         },
         "column": {
             "command": "binreps analyse --{value} COLUMN",
