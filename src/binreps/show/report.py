@@ -85,7 +85,7 @@ def report(
         rule=cost_words(analysis.settings.loss),
         figures=_drawn(analysis),
         individuals=individuals,
-        chances=[name for name in (individuals.columns if individuals else ()) if _is_chance(name)],
+        chances=[_added(individuals, name) for name in ("score", "lower", "upper", "without")],
         scores_file=scores_file,
         methods=methods_paragraph(analysis),
         references=REFERENCES,
@@ -184,13 +184,14 @@ def _who(individuals: Table | None, analysis: Analysis, name: str | None) -> Map
     guess = analysis.source.guess
     own = None if guess is None else guess.columns.get("individual")
     columns = [own] if isinstance(own, str) else list(own or [])
-    if individuals is None or not columns or not {*columns, "n", "s"} <= set(individuals.columns):
+    n, s = (_added(individuals, name) for name in ("n", "s"))
+    if individuals is None or not columns or not {*columns, n, s} <= set(individuals.columns):
         return {}
     population = analysis.source.population
     found: dict[Any, list[str]] = {}
     for row in individuals:
         if name is None or str(row.get(str(population))) == name:
-            told = found.setdefault((row["n"], row["s"]), [])
+            told = found.setdefault((row[n], row[s]), [])
             told.append(" ".join(str(row[column]) for column in columns))
     return {key: list(dict.fromkeys(names)) for key, names in found.items()}
 
@@ -222,9 +223,9 @@ def _share(value: Any) -> str:
     return percent(value) if isinstance(value, float) else format_value(value)
 
 
-def _is_chance(name: str) -> bool:
-    """Whether a column of everyone's rows holds chances."""
-    return name.removeprefix("binreps_") in ("score", "lower", "upper", "without")
+def _added(individuals: Table | None, name: str) -> str:
+    """What an added column is called in everyone's rows, which may have columns of the same names."""
+    return f"binreps_{name}" if individuals is not None and "binreps_score" in individuals.columns else name
 
 
 def _drawn(analysis: Analysis) -> Sequence[tuple[str, str, Any]]:
