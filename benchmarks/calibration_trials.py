@@ -59,7 +59,7 @@ def judged(score: np.ndarray, truth: np.ndarray) -> np.ndarray:
 def trial(design: Design, seed: int) -> dict[str, np.ndarray]:
     """One study, by every method; a twentieth of the statuses known, who are not judged."""
     readings, truth = study(design, seed)
-    gold = np.random.default_rng(seed).random(truth.size) < 0.05
+    gold = np.random.default_rng([seed, 1]).random(truth.size) < 0.05
     known = readings._with(known=np.where(gold, truth, -1).astype(np.int8))
     n, s = readings.sizes
     how: dict[str, Any] = {"rng": seed, "tol": 0.1}

@@ -173,46 +173,49 @@ class Fit(AnyFit):
 
     # Individuals -----------------------------------------------------------------------------------
 
-    def score(self, *asked: Any) -> Any:
-        """P(T = 1 | data) of individuals of the data, by their results; never the known status itself."""
-        return self._chances(asked, new=False).value
+    def score(self, *asked: Any, **about: Any) -> Any:
+        """P(T = 1 | data) of individuals of the data, by their results; never the known status itself.
 
-    def score_error(self, *asked: Any) -> Any:
+        What a model knows of individuals besides, such as `covariates=`, is given by name.
+        """
+        return self._chances(asked, new=False, **about).value
+
+    def score_error(self, *asked: Any, **about: Any) -> Any:
         """The numerical error of `.score`: larger for cells far from the data."""
-        return self._chances(asked, new=False).error
+        return self._chances(asked, new=False, **about).error
 
-    def predict(self, *asked: Any) -> Any:
+    def predict(self, *asked: Any, **about: Any) -> Any:
         """The probability that a *new* individual with these results is positive.
 
         E[θ P(s | T = 1)] / E[θ P(s | T = 1) + (1−θ) P(s | T = 0)] under the posterior: the new result is
         evidence about the rates too (erratum E10).
         """
-        return self._chances(asked, new=True).value
+        return self._chances(asked, new=True, **about).value
 
-    def predict_error(self, *asked: Any) -> Any:
+    def predict_error(self, *asked: Any, **about: Any) -> Any:
         """The numerical error of `.predict`."""
-        return self._chances(asked, new=True).error
+        return self._chances(asked, new=True, **about).error
 
-    def score_interval(self, *asked: Any, level: float = 0.9) -> tuple[Any, Any]:
+    def score_interval(self, *asked: Any, level: float = 0.9, **about: Any) -> tuple[Any, Any]:
         """Equal-tailed interval of P(T = 1 | s; rates) for individuals of the data; NaN for a point.
 
         It says what the uncertain rates leave open.
         """
-        lower, upper = self._ends(asked, level, new=False)
+        lower, upper = self._ends(asked, level, new=False, **about)
         return lower.value, upper.value
 
-    def predict_interval(self, *asked: Any, level: float = 0.9) -> tuple[Any, Any]:
+    def predict_interval(self, *asked: Any, level: float = 0.9, **about: Any) -> tuple[Any, Any]:
         """The same for new individuals, whose own result reweights the posterior."""
-        lower, upper = self._ends(asked, level, new=True)
+        lower, upper = self._ends(asked, level, new=True, **about)
         return lower.value, upper.value
 
-    def score_interval_error(self, *asked: Any, level: float = 0.9) -> Any:
+    def score_interval_error(self, *asked: Any, level: float = 0.9, **about: Any) -> Any:
         """The numerical error of the ends of `.score_interval`, the larger of the two."""
-        return self._interval_error(asked, level, new=False)
+        return self._interval_error(asked, level, new=False, **about)
 
-    def predict_interval_error(self, *asked: Any, level: float = 0.9) -> Any:
+    def predict_interval_error(self, *asked: Any, level: float = 0.9, **about: Any) -> Any:
         """The numerical error of the ends of `.predict_interval`, the larger of the two."""
-        return self._interval_error(asked, level, new=True)
+        return self._interval_error(asked, level, new=True, **about)
 
     def answers(self, n: ArrayLike, s: ArrayLike, *, new: bool, level: float) -> dict[str, Any]:
         """What a join adds for each (n, s): the score, or a new individual's prediction, and its interval."""

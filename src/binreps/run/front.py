@@ -28,8 +28,8 @@ from binreps.tables.design import read_entries
 from binreps.tables.files import PathLike
 from binreps.tables.guess import several_rows
 from binreps.tables.opened import OpenTable, Reading, is_path, open_table, read
-from binreps.tables.roles import AllColumns, Columns, check_keywords, column_names, names_of, source_note
-from binreps.tables.sources import MOST, source_readings
+from binreps.tables.roles import AllColumns, Columns, check_keywords, column_names, names_of
+from binreps.tables.sources import MOST, source_readings, whose
 from binreps.tables.truth import truth_file, with_truth
 
 Counts = CountTable | Mapping[Any, CountTable]
@@ -56,9 +56,9 @@ def fit(
     """Estimate prevalence and error rates from any table: the columns that are named decide the model.
 
     Without a `population` this is `fit_bayes`; with one it is `fit_populations`, whose populations took the
-    same test and have a prevalence each; with a `source` it is `fit_sources`, which gives each reader, test
-    or rater error rates of its own; with `covariates` it is `fit_covariates`. `method` may name another way
-    to fit.
+    same test and have a prevalence each; with `covariates` it is `fit_covariates`; with a `source` it is
+    `fit_sources`, which gives each reader, test or rater error rates of its own, whatever the prevalence
+    depends on. `method` may name another way to fit.
 
     Parameters
     ----------
@@ -117,9 +117,14 @@ def fit(
         if columns.get("covariates") is not None:
             raise OptionError("give covariates or a formula, which names its columns itself, not both")
         columns["covariates"] = list(made.variables)
+    by_source = isinstance(table, Readings) or method == "sources" or columns.get("source")
+    if by_source and method in ("bayes", "sources"):
+        how: Any = {"reference": reference, "missing_covariates": missing_covariates, "formula": made}
+        data, found = _readings_of(table, columns, memory, sheet, most, how)
+        warn_of(found)
+        how = {"independent": independent} if tol is None else {"independent": independent, "tol": tol}
+        return fit_sources(data, prior, rng=1 if rng is None else rng, **how)  # type: ignore[arg-type]
     if isinstance(table, CovariateTable) or names_of(columns.get("covariates")):
-        if columns.get("source"):
-            raise OptionError("covariates and sources together are not modelled yet; give one of them")
         records, notes = _records_of(table, columns, memory, reference, missing_covariates, made)
         if method != "bayes":
             raise OptionError(f"covariates are used by the method bayes, got {method!r}")
@@ -128,11 +133,6 @@ def fit(
         return fit_covariates(records, prior, **more)  # type: ignore[arg-type]
     if reference:
         raise OptionError(f"reference names levels of covariates, and there are none, got {shown(reference)}")
-    if isinstance(table, Readings) or method == "sources" or (method == "bayes" and columns.get("source")):
-        data, found = _readings_of(table, columns, memory, sheet, most)
-        warn_of(found)
-        how: Any = {"independent": independent} if tol is None else {"independent": independent, "tol": tol}
-        return fit_sources(data, prior, rng=1 if rng is None else rng, **how)  # type: ignore[arg-type]
     check_method(method)
     if tol is not None:
         raise OptionError("tol is for models that are sampled, those with sources; the others are exact")
@@ -181,7 +181,12 @@ def check_no_population(named: Mapping[str, Any]) -> None:
 
 
 def _readings_of(
-    table: Any, columns: Mapping[str, Any], memory: str | None, sheet: str | None, most: int
+    table: Any,
+    columns: Mapping[str, Any],
+    memory: str | None,
+    sheet: str | None,
+    most: int,
+    how: Mapping[str, Any],
 ) -> tuple[Readings, tuple[Note, ...]]:
     """Who said what, of any table with sources."""
     named = {name: value for name, value in columns.items() if value is not None}
@@ -191,16 +196,20 @@ def _readings_of(
         return table, ()
     if isinstance(table, CountTable | Mapping):
         raise OptionError("counts do not say who gave which result: sources need a table, or Readings")
-    if "population" in named:
-        raise OptionError("a model with sources has one prevalence; population cannot be given with source")
+    if named.get("covariates"):
+        check_no_population(named)
     check_whole("most", most, 1, 10**12)
     with open_table(table, column_names(named), memory=memory, sheet=sheet) as opened:
-        if set(named) <= {"source"}:
-            named = {**opened.guess(named).columns, **named}
-        reading = read(opened, named)
-        readings, notes = source_readings(reading, most)
-    unused = source_note(named["source"]) if "source" in named else None
-    return readings, (*(note for note in reading.notes if note != unused), *notes)
+        population = named.pop("population", None)
+        beside = {name: value for name, value in named.items() if name in ("source", "covariates")}
+        if len(beside) == len(named):
+            apart = [*names_of(named.get("covariates")), *filter(None, [population])]
+            guessed = opened.guess({n: v for n, v in named.items() if n == "source"}, apart)
+            named = {**guessed.columns, **named}
+        reading = read(opened, named, population)
+        readings, notes = source_readings(reading, most, who=whose(reading, **how))
+    unused = ("source-not-used", "covariates-not-used")
+    return readings, (*(note for note in reading.notes if note.id not in unused), *notes)
 
 
 def _method_for(counts: Counts, method: str) -> Method:
