@@ -48,7 +48,7 @@ class People:
             raise DataError(f"{POPULATION} must not be missing, got {missing:,} of {len(names):,}")
         covariate = Category(POPULATION, tuple(dict.fromkeys(names)))
         values = (covariate.encode(np.array(list(names), dtype=object)),)
-        return cls(_study(weight, (covariate,), values), values, True)
+        return cls(study_of(weight, (covariate,), values), values, True)
 
     @classmethod
     def with_covariates(
@@ -70,7 +70,7 @@ class People:
         return replace(self, values=tuple(values[records] for values in self.values))
 
     def asked(self, columns: Mapping[str, Any], size: int) -> People:
-        """Anyone, by populations or covariates of this study, one value for each of some records or for all."""
+        """Anyone, by populations or covariates of this study: one value for each record, or for all."""
         self.study.rows_of(columns)  # refuses what this study does not have
         full = {name: np.broadcast_to(np.asarray(own, dtype=object), size) for name, own in columns.items()}
         return replace(self, values=_encoded(self.study, full))
@@ -124,7 +124,7 @@ def _encoded(study: CovariateTable, columns: Mapping[str, Any]) -> tuple[NDArray
     return tuple(each.encode(np.asarray(columns[each.name])) for each in study.covariates)
 
 
-def _study(weight: Any, covariates: Any, values: Any) -> CovariateTable:
+def study_of(weight: Any, covariates: Any, values: Any) -> CovariateTable:
     """A study of which only who took part is known."""
     nobody = np.zeros(weight.size, np.int64)
     rows = (nobody, nobody, weight, np.full(weight.size, UNKNOWN, np.int8))

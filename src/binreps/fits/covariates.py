@@ -26,6 +26,7 @@ from binreps.fits.points.density import STRAIGHT, Smooth
 from binreps.fits.points.posterior import CloudPosterior, log_odds_quantiles
 from binreps.fits.points.rule import bound
 from binreps.fits.points.target import Target
+from binreps.fits.posterior import Estimate
 from binreps.model import ALIKE, Float, Prior, Records
 from binreps.notes import Note
 from binreps.options import check_level, check_tol, check_whole, generator, real, shown
@@ -279,46 +280,30 @@ class CovariatesFit(PosteriorFit):
 
     # Individuals -----------------------------------------------------------------------------------
 
-    def score(self, *asked: Any, covariates: Mapping[str, Any] | None = None) -> Any:
-        """P(T = 1 | data) of individuals of the study; without covariates, of someone drawn from it.
+    def _chances(
+        self, asked: tuple[Any, ...], *, new: bool, covariates: Mapping[str, Any] | None = None
+    ) -> Estimate:
+        """P(T = 1) and its error; without covariates, of someone drawn from the study.
 
         Ask with n, s and `covariates=`, which broadcast, or with a `CovariateTable`.
         """
         own = self._own(asked, covariates)
-        return super().score(*asked) if own is None else self._row_chances(*own, new=False)[0]
+        if own is None:
+            return super()._chances(asked, new=new)
+        return Estimate(*self._row_chances(*own, new=new))
 
-    def score_error(self, *asked: Any, covariates: Mapping[str, Any] | None = None) -> Any:
-        """The numerical error of `.score`, a 95 % bound."""
+    def _ends(
+        self,
+        asked: tuple[Any, ...],
+        level: float,
+        *,
+        new: bool,
+        covariates: Mapping[str, Any] | None = None,
+    ) -> list[Estimate]:
         own = self._own(asked, covariates)
-        return super().score_error(*asked) if own is None else self._row_chances(*own, new=False)[1]
-
-    def predict(self, *asked: Any, covariates: Mapping[str, Any] | None = None) -> Any:
-        """The probability that a *new* individual with these results and covariates is positive."""
-        own = self._own(asked, covariates)
-        return super().predict(*asked) if own is None else self._row_chances(*own, new=True)[0]
-
-    def predict_error(self, *asked: Any, covariates: Mapping[str, Any] | None = None) -> Any:
-        """The numerical error of `.predict`, a 95 % bound."""
-        own = self._own(asked, covariates)
-        return super().predict_error(*asked) if own is None else self._row_chances(*own, new=True)[1]
-
-    def score_interval(
-        self, *asked: Any, covariates: Mapping[str, Any] | None = None, level: float = 0.9
-    ) -> tuple[Any, Any]:
-        """Equal-tailed interval of P(T = 1 | s; parameters) for individuals of the study."""
-        own = self._own(asked, covariates)
-        return (
-            super().score_interval(*asked, level=level) if own is None else self._ends_of(*own, level, False)
-        )
-
-    def predict_interval(
-        self, *asked: Any, covariates: Mapping[str, Any] | None = None, level: float = 0.9
-    ) -> tuple[Any, Any]:
-        """The same for new individuals, whose own result reweights the posterior."""
-        own = self._own(asked, covariates)
-        return (
-            super().predict_interval(*asked, level=level) if own is None else self._ends_of(*own, level, True)
-        )
+        if own is None:
+            return super()._ends(asked, level, new=new)
+        return [Estimate(end, float("nan")) for end in self._ends_of(*own, level, new)]
 
     def answers(
         self, n: Any, s: Any, *, new: bool, level: float, covariates: Mapping[str, Any] | None = None

@@ -12,6 +12,7 @@ from scipy.special import expit
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, OptionError
 from binreps.fits.base import Fit, Trouble
+from binreps.fits.left_out import LeftOut
 from binreps.fits.posterior import Estimate
 from binreps.fits.sampled.calibration import Calibration, learned_discount, learned_from_gold
 from binreps.fits.sampled.posterior import Few, SourcesPosterior
@@ -19,8 +20,8 @@ from binreps.fits.sampled.prior import SourcePrior
 from binreps.fits.sampled.run import AGREE, Side, sample
 from binreps.model import Float, Model, Rates
 from binreps.notes import Note
-from binreps.people import POPULATION, People
 from binreps.options import check_level, check_tol, check_whole, generator, shown
+from binreps.people import POPULATION, People
 from binreps.readings import Readings
 from binreps.table import Table
 
@@ -100,6 +101,16 @@ class SourcesFit(Fit):
         lower, upper = self._quantiles(level)
         return self._rates(lower), self._rates(upper)
 
+    @property
+    def overall(self) -> Rates:
+        """The prevalence, and the mean error rates of the population of sources."""
+        return _overall(self.posterior.mean)
+
+    def overall_interval(self, level: float = 0.9) -> tuple[Rates, Rates]:
+        """The equal-tailed credible interval of each of `overall`."""
+        lower, upper = self._quantiles(level)
+        return _overall(lower), _overall(upper)
+
     def _rates(self, values: Float) -> Rates:
         size = len(self.sources)
         return Rates(float(values[0]), values[1 : size + 1], values[size + 1 : 2 * size + 1])
@@ -129,22 +140,18 @@ class SourcesFit(Fit):
 
     # Individuals -----------------------------------------------------------------------------------
 
-    def _chances(self, asked: tuple[Any, ...], *, new: bool, **about: Any) -> Estimate:  # type: ignore[override]
+    def _chances(self, asked: tuple[Any, ...], *, new: bool, **about: Any) -> Estimate:
         records, shape = self._asked(asked, **about)
         found = self.posterior.chances(records, new=new)
         return Estimate(*(value.reshape(shape)[()] for value in found))
 
-    def _ends(  # type: ignore[override]
-        self, asked: tuple[Any, ...], level: float, *, new: bool, **about: Any
-    ) -> list[Estimate]:
+    def _ends(self, asked: tuple[Any, ...], level: float, *, new: bool, **about: Any) -> list[Estimate]:
         check_level(level)
         records, shape = self._asked(asked, **about)
         found = self.posterior.quantiles(records, [(1 - level) / 2, (1 + level) / 2], new=new)
         return [Estimate(*(value.reshape(shape)[()] for value in end)) for end in found]
 
-    def _interval_error(  # type: ignore[override]
-        self, asked: tuple[Any, ...], level: float, *, new: bool, **about: Any
-    ) -> Any:
+    def _interval_error(self, asked: tuple[Any, ...], level: float, *, new: bool, **about: Any) -> Any:
         return np.max([end.error for end in self._ends(asked, level, new=new, **about)], axis=0)
 
     def _asked(
@@ -176,6 +183,16 @@ class SourcesFit(Fit):
             word = "population" if own.by_population else "covariates"
             raise OptionError(f"the prevalence depends on {word}: give {word}=… for those asked about")
         return records._with(people=own.asked(given, len(records)))
+
+    def left_out(self) -> LeftOut:
+        """The log predictive density of every record, given all others; smoothed, as there are draws only."""
+        n, s = self.readings.sizes
+        density, error, shape = self.posterior.log_left_out(self.readings)
+        return LeftOut(n, s, self.readings.known, self.readings.weight, density, error, shape)
+
+    def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
+        """n, s, the number of individuals and the score of every record of the data."""
+        return (*self.readings.sizes, self.readings.weight, self.score())
 
     def few(self, *, new: bool) -> Few:
         """A few draws that stand for all: `attach` and `score_file` score with these in any engine."""
@@ -286,6 +303,20 @@ class SourcesFit(Fit):
         """The probability that each source's two error rates add up to 1, within some distance."""
         return np.asarray((np.abs(self._sums() - 1) < within).mean(axis=1))
 
+    def odds(self, source: Hashable) -> tuple[float, float]:
+        """By what a no and a yes of this source multiply the odds of being positive, at the mean rates.
+
+        A source that the fit has not seen counts as the mean of its population; a reading as the part of an
+        independent one that it is worth.
+        """
+        if source in self.sources:
+            j = self.sources.index(source)
+            p, q = (float(rates[j]) for rates in list(self.rates)[1:])
+        else:
+            p, q = float(self.posterior.mean[-4]), float(self.posterior.mean[-2])
+        part = self.calibration.discount
+        return (q / (1 - p)) ** part, ((1 - q) / p) ** part
+
     def _sums(self) -> Float:
         """Draws of p + q of each source."""
         size = len(self.sources)
@@ -318,6 +349,11 @@ class SourcesFit(Fit):
                 "for and not reached."
             )
             yield Trouble("error-not-reached", self.error, sentence, longer)
+
+
+def _overall(values: Float) -> Rates:
+    """Prevalence and mean error rates among all parameters, whose last are mean and spread of both."""
+    return Rates(float(values[0]), float(values[-4]), float(values[-2]))
 
 
 def identified(readings: Readings) -> bool:

@@ -20,9 +20,9 @@ from binreps.errors import DataError
 from binreps.notes import Note
 from binreps.people import POPULATION
 from binreps.readings import Readings
+from binreps.tables.design import PATTERN
 from binreps.tables.lookup import table_beside
 from binreps.tables.roles import Roles
-from binreps.tables.design import PATTERN
 from binreps.tables.sources import (
     SOURCE,
     Whose,

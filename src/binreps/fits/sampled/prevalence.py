@@ -1,7 +1,7 @@
 """The prevalence side of the sampler: one prevalence for everyone, one per population, or by covariates.
 
-Any side gives the log odds of some records (`log_odds`), sees how many of them are positive (`see`), and draws
-its parameters given that (`step`). The error side knows nothing of it.
+Any side gives the log odds of some records (`log_odds`), sees how many of them are positive (`see`), and
+draws its parameters given that (`step`). The error side knows nothing of it.
 """
 
 from __future__ import annotations
@@ -280,7 +280,7 @@ class Slopes(Groups):
         gradient = self.rows.T @ (positives - self._sizes * expit(odds)) - self._precision[:, None] * at
         gradient[0] += self._shapes[0] - sum(self._shapes) * expit(at[0])
         newton = np.linalg.solve(information, gradient.T[:, :, None])[:, :, 0].T
-        return _Normal(at + newton, np.linalg.cholesky(information))
+        return _Normal(at + newton, np.asarray(np.linalg.cholesky(information), float))
 
 
 class _Normal:
