@@ -84,6 +84,16 @@ class AnyFit(ABC):
     def identifiable(self) -> bool:
         """Whether the data can tell prevalence and error rates apart without the prior's help."""
 
+    def usual_odds_ratios(self, level: float = 0.9) -> Table | None:
+        """What each covariate does to the odds of being positive; None without covariates."""
+        del level
+        return None
+
+    def prevalence_table(self, level: float = 0.9) -> Table | None:
+        """The prevalence of each population of this fit; None if there is one."""
+        del level
+        return None
+
     @abstractmethod
     def joint_draws(self, size: int, rng: np.random.Generator | int) -> Mapping[Hashable, Float]:
         """Independent draws of each population's parameters, shape (parameters, size); shared ones agree."""

@@ -164,19 +164,9 @@ class CovariatesFit(PosteriorFit):
         note = f"{level:.0%} credible intervals of posterior medians; {self._references()}"
         return Table(rows, title="Odds ratios of being positive", note=note)
 
-    @property
-    def usual_steps(self) -> dict[str, float]:
-        """For each column of numbers 1, 2 or 5 times a power of ten near its sd: what figures show."""
-        found, column = {}, 0
-        if self.records.formula is not None:
-            return {}
-        for each in self.records.covariates:
-            if not isinstance(each, Category):
-                size = float(self.records.sd[column])
-                power = 10.0 ** np.floor(np.log10(size))
-                found[each.name] = float(power * max(k for k in (1, 2, 5) if k <= size / power * 1.0000001))
-            column += len(each.terms)
-        return found
+    def usual_odds_ratios(self, level: float = 0.9) -> Table:
+        """Odds ratios for steps near the sd of each column of numbers."""
+        return self.odds_ratios(level, per=self.records.usual_steps)
 
     def _steps(self, per: Mapping[str, float] | None) -> dict[str, float]:
         """The step of each column, 1 if none is named."""

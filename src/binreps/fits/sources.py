@@ -17,11 +17,11 @@ from binreps.fits.posterior import Estimate
 from binreps.fits.sampled.calibration import Calibration, learned_discount, learned_from_gold
 from binreps.fits.sampled.posterior import Few, SourcesPosterior
 from binreps.fits.sampled.prior import SourcePrior
-from binreps.fits.sampled.run import AGREE, Side, sample
+from binreps.fits.sampled.run import AGREE, sample
 from binreps.model import Float, Model, Rates
 from binreps.notes import Note
-from binreps.options import check_level, check_tol, check_whole, generator, shown
-from binreps.people import POPULATION, People
+from binreps.options import check_level, check_tol, check_whole, generator, real, shown
+from binreps.people import POPULATION
 from binreps.readings import Readings
 from binreps.table import Table
 
@@ -228,7 +228,7 @@ class SourcesFit(Fit):
         """The rows of populations, or of covariates, after that of the average prevalence."""
         people = self.readings.people
         assert people is not None
-        own = self.prevalence_table(level) if people.by_population else self.odds_ratios(level)
+        own = self.prevalence_table(level) or self.odds_ratios(level)
         rows: list[dict[str, Any]] = []
         for row in own:
             if people.by_population:
@@ -245,9 +245,12 @@ class SourcesFit(Fit):
             for name, values in found.items()
         }
 
-    def prevalence_table(self, level: float = 0.9) -> Table:
-        """The prevalence of each population with its interval: one row each."""
-        people, side = self._side("population")
+    def prevalence_table(self, level: float = 0.9) -> Table | None:
+        """The prevalence of each population with its interval, one row each; None if there is one."""
+        people, side = self.readings.people, self.posterior.sampled.side
+        if people is None or side is None or not people.by_population:
+            return None
+        check_level(level)
         values = expit(side.draws.reshape(len(side.mean), -1).astype(float))
         lower, upper = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=1)
         columns = {"estimate": side.mean, "sd": side.sd, "lower": lower, "upper": upper}
@@ -260,23 +263,31 @@ class SourcesFit(Fit):
         `per` is the step of a column of numbers, such as `{"age": 10}`.
         """
         check_level(level)
-        people, side = self._side("covariates")
-        scale = people.study.sd / [float((per or {}).get(str(term), 1.0)) for term in people.terms]
+        people, side = self.readings.people, self.posterior.sampled.side
+        if people is None or side is None or people.by_population:
+            raise OptionError("the fit was made without covariates, so there are no odds ratios")
+        steps = {str(term): 1.0 for term in people.terms} | {
+            str(name): real(x) for name, x in (per or {}).items()
+        }
+        if len(steps) > len(people.terms) or not all(0 < abs(step) < np.inf for step in steps.values()):
+            rule = f"per must name a finite step of columns ({', '.join(map(str, people.terms))})"
+            raise OptionError(f"{rule}, got {shown(per)}")
+        scale = people.study.sd / np.array(list(steps.values()))
         slopes = side.draws[1:].reshape(len(scale), -1) / scale[:, None]
         middle, lower, upper = np.quantile(slopes, [0.5, (1 - level) / 2, (1 + level) / 2], axis=1)
         columns = {"estimate": np.exp(middle), "lower": np.exp(lower), "upper": np.exp(upper)}
         columns |= {"log_odds": side.mean[1:] / scale, "sd": side.sd[1:] / scale}
-        names = {"covariate": list(people.terms)}
+        names = {"covariate": list(steps), "per": list(steps.values())}
         note = f"{level:.0%} credible intervals of posterior medians"
         found = {**names, **{name: own.tolist() for name, own in columns.items()}}
         return Table(found, title="Odds ratios of being positive", note=note)
 
-    def _side(self, word: str) -> tuple[People, Side]:
-        """Populations, or covariates, and what was learned of them; refused where there are none."""
-        people, side = self.readings.people, self.posterior.sampled.side
-        if people is None or side is None or people.by_population != (word == "population"):
-            raise OptionError(f"the fit was made without {word}")
-        return people, side
+    def usual_odds_ratios(self, level: float = 0.9) -> Table | None:
+        """Odds ratios for steps near the sd of each column of numbers; None without covariates."""
+        people = self.readings.people
+        if people is None or people.by_population:
+            return None
+        return self.odds_ratios(level, per=people.study.usual_steps)
 
     def source_table(self, level: float = 0.9) -> Table:
         """One row per source: its two error rates with their intervals, and its readings.

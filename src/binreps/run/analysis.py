@@ -181,9 +181,13 @@ class Part:
     @cached_property
     def odds_ratios(self) -> Table | None:
         """What each covariate does to the odds of being positive; None without covariates."""
-        if self.fit.records is None:
-            return None
-        found: Table = self.fit.odds_ratios(self.settings.level, per=self.fit.usual_steps)
+        found: Table | None = self.fit.usual_odds_ratios(self.settings.level)
+        return found
+
+    @cached_property
+    def populations(self) -> Table | None:
+        """The prevalence of each population where one fit has several; None where it has one."""
+        found: Table | None = self.fit.prevalence_table(self.settings.level)
         return found
 
     @cached_property

@@ -99,6 +99,7 @@ def _part(part: Part) -> dict[str, Any]:
         "lattice": _lattice(part.decisions),
         "judged": None if part.judgement is None else named_methods(part.judgement),
         "odds": named_odds(part),
+        "populations": part.populations,
         "changed": changed_words(part),
         "profiles": [
             (one.name, profile_words(one.covariates), _lattice(one.decisions), one.fit.rates.prevalence)
