@@ -159,7 +159,8 @@ class SourcesPosterior(Posterior):
         For new individuals they are moved so that the mean of each rate, to the power of the discount, is
         that of all draws: a prediction is a ratio of means of products of these.
         """
-        flat = _Draws(*(one.reshape(*one.shape[:-2], -1) for one in self._draws))
+        kept = int(np.prod(self._draws.logs.shape[2:]))
+        flat = _Draws(*(one.reshape(*one.shape[:-2], kept) for one in self._draws))
         flat = flat.every(max(1, flat.logs.shape[2] // _CANDIDATES))
         logs, coefficients = flat.logs.astype(float), flat.coefficients.astype(float)
         logs[1:] *= self.calibration.discount
