@@ -80,6 +80,7 @@ class Source:
     population: str | None = None
     by: str | None = None  # the column of the sources, where it was named
     covariates: tuple[str, ...] = ()
+    design: Mapping[str, Any] = field(default_factory=dict)  # how covariates become one, where there are any
     columns: tuple[str, ...] = ()  # all that the table has
     missing: int | None = None  # results that are missing; None where only counts were given
     no_result: Mapping[str, int] = field(default_factory=dict)  # words for no result, and how often
@@ -183,9 +184,13 @@ class Part:
     @cached_property
     def odds_ratios(self) -> Table | None:
         """What each covariate does to the odds of being positive; None without covariates."""
-        if self.fit.records is None:
-            return None
-        found: Table = self.fit.odds_ratios(self.settings.level, per=self.fit.usual_steps)
+        found: Table | None = self.fit.usual_odds_ratios(self.settings.level)
+        return found
+
+    @cached_property
+    def populations(self) -> Table | None:
+        """The prevalence of each population where one fit has several; None where it has one."""
+        found: Table | None = self.fit.prevalence_table(self.settings.level)
         return found
 
     @cached_property

@@ -132,6 +132,7 @@ def _part(part: Part, analysis: Analysis, individuals: Table | None) -> dict[str
         "calibration": "" if part.sources is None else str(part.fit.calibration),
         "rates": named_rates(part),
         "odds": named_odds(part),
+        "populations": part.populations,
         "changed": changed_words(part),
         "profiles": [
             (one.name, profile_words(one.covariates), _lattice(one.decisions), one.fit.rates.prevalence)
