@@ -456,9 +456,14 @@ class CovariatesFit(PosteriorFit):
         said = super()._words(level)
         return "\n".join([said, *(note.sentence for note in self.notes)])
 
+    @property
+    def interval_error(self) -> float:
+        """The error of the ends of intervals, those of slopes included."""
+        return max(super().interval_error, *(law.error for law in self._log_odds.values()), 0.0)
+
     def troubles(self) -> Iterator[Trouble]:
         """What should be known before the fit is believed."""
-        if self.error > self.usual_error:
+        if self.error > max(self.usual_error, self.tol):
             how = " (by sampling, as weighted points did worse)" if self.cloud.sampled else ""
             said = f"The numerical error of the fit is {self.error:.1g} of a standard deviation{how}"
             yield Trouble(
