@@ -17,6 +17,7 @@ from binreps.counts import UNKNOWN, CountTable, entries
 from binreps.covariates import Category, Covariate, CovariateTable, Numeric
 from binreps.errors import BinrepsError, DataError, OptionError
 from binreps.fits.base import check_fit
+from binreps.formula import Formula
 from binreps.model import NAMES, Prior
 from binreps.run.methods import METHODS
 from binreps.run.save_sources import sources_from_dict, sources_to_dict
@@ -153,8 +154,6 @@ def _data(content: dict[str, Any]) -> Any:
 
 def _saved_records(records: CovariateTable) -> dict[str, Any]:
     """The rows of individuals with covariates, and what each covariate is."""
-    if records.formula is not None:
-        raise OptionError("a fit by a formula cannot be saved: loading it would run the formula as code")
     columns = {name: getattr(records, name).tolist() for name in ("n", "s", "weight")}
     if np.any(records.known != UNKNOWN):
         columns["known"] = [None if status == UNKNOWN else status for status in records.known.tolist()]
@@ -166,7 +165,40 @@ def _saved_records(records: CovariateTable) -> dict[str, Any]:
         else:
             kind, own = {"fill": each.fill}, [None if value != value else value for value in values.tolist()]
         covariates.append({"name": each.name, **kind, "values": own})
-    return {**columns, "covariates": covariates}
+    content = {**columns, "covariates": covariates}
+    return content if records.formula is None else content | {"formula": _saved_formula(records)}
+
+
+def _saved_formula(records: CovariateTable) -> dict[str, Any]:
+    """A formula and the columns that it made, with the means and sds by which they were standardised."""
+    assert records.formula is not None
+    records.formula.check_plain()
+    mean, sd = records.mean.tolist(), records.sd.tolist()
+    return {"text": records.formula.text, "terms": list(records.terms), "mean": mean, "sd": sd}
+
+
+def _loaded_formula(content: dict[str, Any] | None) -> Formula | None:
+    """A formula that does no harm."""
+    if content is None:
+        return None
+    formula = Formula(content["text"])
+    formula.check_plain()
+    return formula
+
+
+def _check_columns(records: CovariateTable, content: dict[str, Any] | None) -> None:
+    """Refuse a formula that makes other columns than it did, as another version of formulaic may."""
+    if content is None:
+        return
+    same = list(records.terms) == content["terms"] and all(
+        len(saved) == len(own) and all(map(_agree, saved, own.tolist()))
+        for saved, own in ((content["mean"], records.mean), (content["sd"], records.sd))
+    )
+    if not same:
+        rule = f"the formula {content['text']!r} must make the columns that it made, {content['terms']}"
+        raise DataError(
+            f"{rule}, got {list(records.terms)}; formulaic was of another version, or the file changed"
+        )
 
 
 def _level(name: str, level: object) -> Any:
@@ -194,7 +226,10 @@ def _loaded_records(content: dict[str, Any]) -> CovariateTable:
     rows = entries(content["n"], content["s"], content["weight"], known)
     if any(len(own) != rows[0].size for own in values):
         raise DataError("every covariate must have one value per row")
-    return CovariateTable.encoded(rows, tuple(covariates), values)
+    formula = content.get("formula")
+    found = CovariateTable.encoded(rows, tuple(covariates), values, _loaded_formula(formula))
+    _check_columns(found, formula)
+    return found
 
 
 def _count_table(cells: dict[str, Any]) -> CountTable:
