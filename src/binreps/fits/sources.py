@@ -11,6 +11,7 @@ import numpy as np
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, OptionError
 from binreps.fits.base import Fit, Trouble
+from binreps.fits.left_out import LeftOut
 from binreps.fits.posterior import Estimate
 from binreps.fits.sampled.posterior import Few, SourcesPosterior
 from binreps.fits.sampled.prior import SourcePrior
@@ -92,6 +93,16 @@ class SourcesFit(Fit):
         lower, upper = self._quantiles(level)
         return self._rates(lower), self._rates(upper)
 
+    @property
+    def overall(self) -> Rates:
+        """The prevalence, and the mean error rates of the population of sources."""
+        return _overall(self.posterior.mean)
+
+    def overall_interval(self, level: float = 0.9) -> tuple[Rates, Rates]:
+        """The equal-tailed credible interval of each of `overall`."""
+        lower, upper = self._quantiles(level)
+        return _overall(lower), _overall(upper)
+
     def _rates(self, values: Float) -> Rates:
         size = len(self.sources)
         return Rates(float(values[0]), values[1 : size + 1], values[size + 1 : 2 * size + 1])
@@ -141,6 +152,16 @@ class SourcesFit(Fit):
             rule = "ask about Readings, or about what each source said, such as {'ann': 1, 'bob': 0}"
             raise OptionError(f"{rule}, got {len(asked)} arguments")
         return Readings.asked(asked[0] if asked else self.readings)
+
+    def left_out(self) -> LeftOut:
+        """The log predictive density of every record, given all others; smoothed, as there are draws only."""
+        n, s = self.readings.sizes
+        density, error, shape = self.posterior.log_left_out(self.readings)
+        return LeftOut(n, s, self.readings.known, self.readings.weight, density, error, shape)
+
+    def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
+        """n, s, the number of individuals and the score of every record of the data."""
+        return (*self.readings.sizes, self.readings.weight, self.score())
 
     def few(self, *, new: bool) -> Few:
         """A few draws that stand for all: `attach` and `score_file` score with these in any engine."""
@@ -195,6 +216,18 @@ class SourcesFit(Fit):
         """The probability that each source's two error rates add up to 1, within some distance."""
         return np.asarray((np.abs(self._sums() - 1) < within).mean(axis=1))
 
+    def odds(self, source: Hashable) -> tuple[float, float]:
+        """By what a no and a yes of this source multiply the odds of being positive, at the mean rates.
+
+        A source that the fit has not seen counts as the mean of its population.
+        """
+        if source in self.sources:
+            j = self.sources.index(source)
+            p, q = (float(rates[j]) for rates in list(self.rates)[1:])
+        else:
+            p, q = float(self.posterior.mean[-4]), float(self.posterior.mean[-2])
+        return q / (1 - p), (1 - q) / p
+
     def _sums(self) -> Float:
         """Draws of p + q of each source."""
         size = len(self.sources)
@@ -227,6 +260,11 @@ class SourcesFit(Fit):
                 "for and not reached."
             )
             yield Trouble("error-not-reached", self.error, sentence, longer)
+
+
+def _overall(values: Float) -> Rates:
+    """Prevalence and mean error rates among all parameters, whose last are mean and spread of both."""
+    return Rates(float(values[0]), float(values[-4]), float(values[-2]))
 
 
 def identified(readings: Readings) -> bool:

@@ -14,21 +14,24 @@ import numpy as np
 
 from binreps.counts import CountTable
 from binreps.decide import elicit
+from binreps.decide.answer import explain
 from binreps.decide.checks.run import check
 from binreps.decide.plan import plan
 from binreps.decide.stopping import next_replicates
 from binreps.errors import DataError, OptionError
 from binreps.model import NAMES, Prior, Rates
 from binreps.priors import density, end_of
-from binreps.run.analysis import Analysis, Part, Settings, Source, analysed
+from binreps.run.analysed import analysed
+from binreps.run.analysis import Analysis, Part, Settings, Source
 from binreps.run.front import analysed_source
-from binreps.run.methods import CHOICES, METHODS
+from binreps.run.methods import METHODS
+from binreps.run.models import offered_models
 from binreps.run.scores import scored
 from binreps.show.figures import figures
 from binreps.show.report import report
 from binreps.show.summary import plain, summary, table_rows
 from binreps.show.theme import theme, trusted
-from binreps.show.wording import command_line, explain, python_lines
+from binreps.show.wording import command_line, python_lines
 from binreps.tables.guess import Guess
 from binreps.tables.roles import PARTS, VOCABULARIES
 from binreps.web import limits
@@ -116,8 +119,8 @@ def _curve(bayes: Any, name: str, level: float) -> dict[str, Any]:
 
 
 def offered() -> dict[str, Any]:
-    """What the page offers: the parts of columns, the words for results and the methods."""
-    shown = sorted((METHODS[method] for method in CHOICES), key=lambda method: method.drawn)
+    """What the page offers: the parts of columns, the words for results, the models and the methods."""
+    shown = sorted(METHODS.values(), key=lambda method: method.drawn)
     return {
         "parts": [
             {
@@ -129,6 +132,7 @@ def offered() -> dict[str, Any]:
             for name, part in PARTS.items()
         ],
         "vocabularies": {pair: [list(yes), list(no)] for pair, (yes, no) in VOCABULARIES.items()},
+        "models": offered_models(),
         "methods": [{"id": method.id, "name": method.name} for method in shown],
     }
 
@@ -169,7 +173,7 @@ def explained(request: ExplainRequest) -> dict[str, str]:
     part = _part(_free_of_costs(request), request.population)
     pair = (request.n, request.s)
     n, s = (int(value) if float(value).is_integer() else value for value in pair)
-    return {"sentence": explain(n, s, part.fit, request.loss.loss(), new=request.new)}  # type: ignore[arg-type]
+    return {"sentence": explain(part.fit, request.loss.loss(), n, s, new=request.new).sentence}
 
 
 def checked(request: FitRequest) -> dict[str, Any]:

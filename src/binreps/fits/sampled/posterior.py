@@ -10,6 +10,7 @@ from scipy.special import gammaln
 
 from binreps.counts import UNKNOWN
 from binreps.errors import FitError
+from binreps.fits.left_out import smoothed
 from binreps.fits.posterior import Estimate, Marginal, Nodes, Posterior, weighted_quantiles
 from binreps.fits.sampled.draws import Drawn, chain_error
 from binreps.fits.sampled.run import Sampled
@@ -167,6 +168,12 @@ class SourcesPosterior(Posterior):
             found.append(np.where(known == 1, positive, either))
         return np.concatenate(found) if found else np.zeros((0, *self.sampled.logs.shape[2:]))
 
+    def log_left_out(self, records: Readings) -> tuple[Float, Float, Float]:  # type: ignore[override]
+        """log 1/E[1/L] of each record of the data from Pareto-smoothed draws, its error, and k̂."""
+        logs = self.log_likelihoods(records)
+        density, shape = smoothed(logs.reshape(len(logs), -1))
+        return density, chain_error(_relative_chains(logs)), shape
+
     def _blocks(self, records: Readings) -> Iterator[tuple[Float, Float]]:
         """log (1−θ) P(readings | T = 0) and log θ P(readings | T = 1), block by block of records.
 
@@ -228,6 +235,12 @@ class SourcesPosterior(Posterior):
         value = _weighted(chance, weight, tails)
         pairs = zip(_grouped(chance), _grouped(weight), strict=True)
         return Estimate(value, chain_error(np.stack([_weighted(*pair, tails) for pair in pairs], axis=-1)))
+
+
+def _relative_chains(logs: Float) -> Float:
+    """The mean of 1/L in each chain, divided by that of all: shape (records, chains)."""
+    inverse = np.exp(logs.min(axis=(1, 2), keepdims=True) - logs.astype(float)).mean(axis=2)
+    return np.asarray(inverse / inverse.mean(axis=1, keepdims=True))
 
 
 def _relative(logs: Float) -> Float:
