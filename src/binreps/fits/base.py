@@ -69,6 +69,11 @@ class AnyFit(ABC):
     def everyone(self) -> CountTable:
         """All individuals."""
 
+    def among(self, n: int) -> AnyFit:
+        """The fit for those who have n replicates: the same, unless their prevalence is another."""
+        del n
+        return self
+
     @property
     @abstractmethod
     def error(self) -> float:
