@@ -18,6 +18,7 @@ from binreps.formula import Formula
 from binreps.tables.design import read_entries
 from binreps.tables.opened import OpenTable, open_table
 from covariate_studies import screening
+from engines import ENGINES, rows_of
 
 COLUMNS = {"individual": "patient", "result": "test", "covariates": ["age", "site"]}
 
@@ -38,14 +39,7 @@ def long_frame(size: int = 120) -> pd.DataFrame:
 
 
 FRAME = long_frame()
-ENGINES = {
-    "pandas": lambda: FRAME,
-    "categories": lambda: FRAME.astype({"site": "category"}),
-    "polars": lambda: pl.from_pandas(FRAME),
-    "lazy": lambda: pl.from_pandas(FRAME).lazy(),
-    "arrow": lambda: pa.Table.from_pandas(FRAME),
-    "duckdb": lambda: duckdb.from_arrow(pa.Table.from_pandas(FRAME)),
-}
+TABLE = pa.Table.from_pandas(FRAME, preserve_index=False)
 
 
 def records() -> br.CovariateTable:
@@ -60,9 +54,14 @@ def fit():
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_gives_the_same_individuals(engine: str) -> None:
-    found = read_entries(OpenTable(ENGINES[engine]()), COLUMNS)
+    found = read_entries(OpenTable(ENGINES[engine](TABLE)), COLUMNS)
     assert found.records(None, "refuse") == records()
     assert found.missing == 0
+
+
+def test_categories_of_pandas_are_text() -> None:
+    found = read_entries(OpenTable(FRAME.astype({"site": "category"})), COLUMNS)
+    assert found.records(None, "refuse") == records()
 
 
 def test_files_give_the_same_individuals(tmp_path: Path) -> None:
@@ -129,17 +128,11 @@ def test_the_front_door_fits_by_covariates() -> None:
     assert br.fit(found.records) == found
 
 
-@pytest.mark.parametrize("engine", ["pandas", "polars", "arrow", "lazy", "duckdb"])
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("per", ["individual", "replicate"])
 def test_scores_are_joined_back(fit, engine: str, per: str) -> None:
-    answers = br.attach(ENGINES[engine](), fit, br.Loss(inconclusive=0.2), per=per, **COLUMNS)
-    table = {
-        "pandas": lambda: answers,
-        "polars": lambda: answers.to_pandas(),
-        "arrow": lambda: answers.to_pandas(),
-        "lazy": lambda: answers.collect().to_pandas(),
-        "duckdb": lambda: answers.df(),
-    }[engine]().set_index("patient")
+    answers = br.attach(ENGINES[engine](TABLE), fit, br.Loss(inconclusive=0.2), per=per, **COLUMNS)
+    table = pd.DataFrame(rows_of(answers)).set_index("patient")
     assert len(table) == (120 if per == "individual" else len(FRAME))
     who = FRAME.groupby("patient").first()
     for patient in ("p000", "p031", "p119"):
@@ -209,6 +202,19 @@ def test_categories_aggregate_to_patterns() -> None:
     found = br.fit(frame.lazy(), n="n", s="s", covariates=["group", "site"])
     assert found.counts.individuals == size
     assert len(found.records) <= 6 * 8
+
+
+def test_numbers_pass_in_blocks_and_are_never_binned() -> None:
+    """Every value that differs is a row of its own, however many there are."""
+    rng = np.random.default_rng(2)
+    size = 50_000
+    frame = pl.DataFrame(
+        {"n": np.full(size, 2), "s": rng.integers(0, 3, size), "x": rng.standard_normal(size)}
+    )
+    found = read_entries(OpenTable(frame.lazy()), {"n": "n", "s": "s", "covariates": ["x"]})
+    table = found.records(None, "refuse")
+    assert len(table) == size
+    assert_allclose(np.sort(table.column("x")), np.sort(frame["x"].to_numpy()), rtol=0, atol=0)
 
 
 def test_a_formula_makes_the_columns() -> None:
