@@ -62,6 +62,8 @@ def test_the_next_reading_is_worth_what_it_saves() -> None:
         risks = [Loss().risks(x).min() for x in (now, row["if_yes"], row["if_no"])]
         saved = risks[0] - row["chance_of_yes"] * risks[1] - (1 - row["chance_of_yes"]) * risks[2]
         assert row["worth"] == pytest.approx(max(saved, 0), abs=2e-3)
+    counted = next_reading(fit_sources(fit.readings, rng=1), {"eve": 1}, Loss())
+    assert 0 < counted["worth"][0] < table["worth"][0]  # of a part of a reading
     strangers = next_reading(fit, {"ann": (2, 1)}, Loss(), sources=["ann", "nobody"])
     assert set(strangers["source"]) == {"ann", "nobody"}
     with pytest.raises(br.OptionError, match="next_reading"):

@@ -66,6 +66,7 @@ def _source_blocks(part: Part) -> Iterator[RenderableType]:
     yield _indented(grid(part.source_population))
     how = f"numerical error below {part.fit.error:.2f} of a standard deviation; sampled"
     yield _indented(Text(f"{part.settings.level:.0%} intervals; {how}", style="dim"))
+    yield _indented(Text(f"In everyone's score, {part.fit.calibration}.", style="dim"))
 
 
 def _source_rows(sources: Table) -> Table:

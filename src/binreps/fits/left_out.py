@@ -1,9 +1,9 @@
 """What the others say of each individual: leave-one-out densities, exactly on nodes, smoothed on draws.
 
 By Bayes' theorem the predictive density of a record x given all others is 1/E[1/L(x)], the mean over the
-posterior of all. On draws the largest 1/L are replaced by quantiles of a generalised Pareto law fitted to them
-(Vehtari, Simpson, Gelman, Yao and Gabry, 2024); its shape k̂ says how far the mean can be trusted: above 0.7 it
-cannot.
+posterior of all. On draws the largest 1/L are replaced by quantiles of a generalised Pareto law fitted
+to them (Vehtari, Simpson, Gelman, Yao and Gabry, 2024); its shape k̂ says how far the mean can be trusted:
+above 0.7 it cannot.
 """
 
 from __future__ import annotations
@@ -106,8 +106,8 @@ def _smoothed(log_likelihood: Float, tail: int) -> tuple[Float, Float]:
 def pareto(above: Float) -> tuple[Float, Float]:
     """Shape and scale of the generalised Pareto law of increasing numbers ≥ 0, row by row.
 
-    The posterior mean of Zhang and Stephens (2009), the shape drawn to ½ as if by ten more numbers; −∞ where all
-    numbers are 0.
+    The posterior mean of Zhang and Stephens (2009), the shape drawn to ½ as if by ten more numbers;
+    −∞ where all numbers are 0.
     """
     size = above.shape[1]
     some = above[:, -1] > 0

@@ -93,6 +93,7 @@ def _part(part: Part) -> dict[str, Any]:
         "next": next_words(part),
         "by_source": part.sources is not None,
         "sources": [] if part.sources is None else list(part.sources),
+        "calibration": "" if part.sources is None else str(part.fit.calibration),
         "rates": named_rates(part),
         "answers": _answers(part.answers),
         "lattice": _lattice(part.decisions),

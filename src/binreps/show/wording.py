@@ -91,8 +91,8 @@ def _model_sentence(part: Part) -> str:
     if part.sources is not None:
         who = plural(len(part.sources), "source")
         return (
-            f"They were given by {who}. Each individual has a latent status; given it, readings are "
-            "independent (Hui & Walter, 1980)."
+            f"They were given by {who}, each with error rates of its own (Hui & Walter, 1980). Each "
+            f"individual has a latent status; {part.fit.calibration}."
         )
     return (
         "Each individual has a latent status; given it, replicates are independent and err with a common "
@@ -180,6 +180,8 @@ def _chosen(settings: Settings) -> list[tuple[str, str]]:
     usual, loss = Settings(), settings.loss
     pairs = [(name, getattr(settings, name)) for name in ("model", "method")]
     chosen = [(name, value) for name, value in pairs if value != getattr(usual, name)]
+    if settings.independent:
+        chosen.append(("independent", ""))
     for name, shapes, other in zip(NAMES, settings.prior, usual.prior, strict=True):
         if shapes != other:
             chosen.append(_prior_option(name, shapes))
