@@ -98,7 +98,7 @@ def test_an_individual_with_two_values_is_named(engine: str) -> None:
         ({**COLUMNS, "covariates": ["weight"]}, {}, "there is no column 'weight'"),
         ({**COLUMNS, "covariates": ["test"]}, {}, "'test' is named for two different parts"),
         ({**COLUMNS, "population": "site"}, {}, "population cannot be given with covariates"),
-        (COLUMNS, {"method": "map"}, "covariates are used by the method bayes, got 'map'"),
+        (COLUMNS, {"method": "map"}, "is fitted by the method bayes, got 'map'"),
         (COLUMNS, {"reference": {"site": "east"}}, "must be one of 'north', 'south', 'west', got 'east'"),
         (
             {**COLUMNS, "covariates": None},
@@ -208,9 +208,8 @@ def test_numbers_pass_in_blocks_and_are_never_binned() -> None:
     """Every value that differs is a row of its own, however many there are."""
     rng = np.random.default_rng(2)
     size = 50_000
-    frame = pl.DataFrame(
-        {"n": np.full(size, 2), "s": rng.integers(0, 3, size), "x": rng.standard_normal(size)}
-    )
+    columns = {"n": np.full(size, 2), "s": rng.integers(0, 3, size), "x": rng.standard_normal(size)}
+    frame = pl.DataFrame(columns)
     found = read_entries(OpenTable(frame.lazy()), {"n": "n", "s": "s", "covariates": ["x"]})
     table = found.records(None, "refuse")
     assert len(table) == size

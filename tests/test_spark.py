@@ -202,5 +202,5 @@ def test_covariates_on_spark(spark: Any) -> None:
     scores = fit.score(columns["n"], columns["s"], covariates=covariates)
     np.testing.assert_allclose([answers[f"p{i:02d}"]["score"] for i in range(60)], scores, atol=1e-9)
     twice = frame.union(spark.createDataFrame([("p07", 1, 99, "north")], frame.schema))
-    with pytest.raises(DataError, match="'age' must have one value per individual, got .* 'p07'"):
+    with pytest.raises(DataError, match=r"'age' must have one value per individual, got .* 'p07'"):
         br.fit(twice, **named)
