@@ -266,9 +266,10 @@ class Part:
     @cached_property
     def true_rates(self) -> Table | None:
         """The rates as estimated and as the truth has them; None where not everyone's is known."""
-        if self.truth is None or not self.truth.fully_known or not len(self.truth):
+        if self.truth is None or not len(self.truth) or np.any(self.truth.known == UNKNOWN):
             return None
-        return Table(rates_rows(estimated=self.fit.overall, true=fit_known(self.truth).rates))
+        true = CountTable(self.truth.n, self.truth.s, self.truth.weight, self.truth.known)
+        return Table(rates_rows(estimated=self.fit.overall, true=fit_known(true).rates))
 
     @cached_property
     def intraclass(self) -> Estimate | None:
