@@ -28,6 +28,8 @@ def made(offer: Offer, data: Data, settings: Settings) -> Any:
 
 def compared(data: Data, settings: Settings) -> Comparison:
     """Every model that the columns allow, on the same individuals; those that cannot be fitted say why."""
+    if data.readings is not None and data.readings.counts != data.counts:
+        data = Data.of(data.readings)  # results without a source, or a part of very many, are left out
     found: list[Tried] = []
     refused: dict[str, str] = {}
     for offer in candidates(data, settings):
