@@ -12,12 +12,18 @@ from binreps.run.analysis import Settings
 from binreps.run.data import Data
 from binreps.run.models import MODELS, Offer
 
+_SATURATED = 3  # replicates up to which two classes describe any counts
+
 
 def candidates(data: Data, settings: Settings) -> list[Offer]:
-    """The models that the columns allow, the simplest first; one region of error rates if it is chosen."""
-    wide = settings.prior.better_than_chance
+    """The models that the columns allow, the simplest first; one region of error rates if it is chosen.
+
+    With up to three replicates each, nothing can show whether they are correlated, so that is not tried.
+    """
+    left_out = {"common"} if settings.prior.better_than_chance else set()
+    left_out |= {"correlated"} if data.counts.n.max(initial=0) <= _SATURATED else set()
     allowed = [offer for offer in MODELS.values() if offer.needs is None or offer.needs in data.parts]
-    return [offer for offer in allowed if not (wide and offer.id == "common")]
+    return [offer for offer in allowed if offer.id not in left_out]
 
 
 def made(offer: Offer, data: Data, settings: Settings) -> Any:
