@@ -80,8 +80,17 @@ def sentence(response: Any) -> str:
 def test_fit_is_the_summary_of_the_library(client: TestClient, chosen: Any, settings: br.Settings) -> None:
     content = client.post("/api/fit", json={"cells": CELLS, **chosen}).json()
     curves = content.pop("curves")
+    assert len(content.pop("scores")["score"]) == len(CELLS["n"])
     assert content == json.loads(json.dumps(summary(br.analyse(COUNTS, settings))))
     assert set(curves[0]) == {"prevalence", "false_positive", "false_negative"}
+
+
+def test_scores_stand_beside_the_cells_that_were_sent(client: TestClient) -> None:
+    cells = {"n": [4, 2, 4], "s": [0, 2, 3], "weight": [50, 1, 0]}
+    scores = client.post("/api/fit", json={"cells": cells}).json()["scores"]
+    fit = br.fit_bayes(br.CountTable(cells["n"], cells["s"], cells["weight"]))
+    assert scores["score"][:2] == fit.score([4, 2], [0, 2]).tolist()
+    assert scores["score"][2] in (None, fit.score(4, 3))
 
 
 def test_curves_are_densities(client: TestClient) -> None:
@@ -145,6 +154,18 @@ def test_a_study_is_planned(client: TestClient) -> None:
     assert "prevalence_width must" in sentence(client.post("/api/plan", json={"prevalence_width": -1}))
 
 
+def test_a_plan_tells_how_far_it_is(client: TestClient) -> None:
+    asked = {"prevalence_width": 0.05}
+    headers = {"accept": "application/x-ndjson"}
+    with client.stream("POST", "/api/plan", json=asked, headers=headers) as response:
+        lines = [json.loads(line) for line in response.iter_lines()]
+    assert lines[-1]["answer"]["rows"]
+    assert len(lines) > 1
+    assert all(0 <= line["done"] <= line["total"] for line in lines[:-1])
+    wrong = client.post("/api/plan", json={"prevalence_width": -1}, headers=headers)
+    assert "prevalence_width" in wrong.json()["error"]
+
+
 def test_prior_from_words(client: TestClient) -> None:
     said = {"rate": "sensitivity", "expect": 0.9, "surprised_below": 0.75}
     answer = client.post("/api/prior", json=said).json()
@@ -194,7 +215,9 @@ def test_a_file_becomes_cells(client: TestClient) -> None:
     assert br.CountTable(cells["n"], cells["s"], cells["weight"]) == screening_counts()
     people = content["individuals"]
     assert people["name"] == list(screening_truth())
-    assert br.CountTable(people["n"], people["s"]) == screening_counts()
+    sizes, positives = ([cells[name][i] for i in people["cell"]] for name in ("n", "s"))
+    assert br.CountTable(sizes, positives) == screening_counts()
+    assert content["missing"] == 7
     judged = client.post("/api/fit", json={"cells": cells}).json()["populations"][0]["judged"]
     assert set(judged) == {"average", "median", "map", "bayes"}
 
@@ -214,8 +237,8 @@ def test_kinds_of_files(client: TestClient, text: str, request_: Any, names: Any
     people = content["individuals"]
     assert people is None if names is None else people["name"] == names
     if request_:
-        assert sorted(people["population"]) == ["A", "B"]
         assert content["cells"]["population"] == ["A", "B"]
+        assert people["cell"] == [0, 1]
 
 
 def test_scores_are_those_of_the_library(client: TestClient) -> None:

@@ -242,13 +242,15 @@ def read_cells(request: FileRequest, path: Path, title: str) -> dict[str, Any]:
     with reading_file(request, path, title) as source:
         assert source.reading is not None
         assert source.guess is not None
+        cells = _as_cells(source)
         return {
             "name": title,
-            "cells": _as_cells(source),
+            "cells": cells,
             "columns": dict(source.guess.columns),
             "read_as": read_words(source),
             "notes": notes_rows([*source_notes(source), *_covariates_note(source)]),
-            "individuals": _individuals(source.reading),
+            "missing": source.missing,
+            "individuals": _individuals(source.reading, cells),
         }
 
 
@@ -299,8 +301,8 @@ def _as_cells(source: Source) -> dict[str, list[Any]]:
     return cells
 
 
-def _individuals(reading: Reading) -> dict[str, Any] | None:
-    """Names, n and s of everyone in the order of the file; None if they are too many, or only counted."""
+def _individuals(reading: Reading, cells: dict[str, list[Any]]) -> dict[str, Any] | None:
+    """Names of everyone in the order of the file, and their cells; None if too many, or only counted."""
     size = reading.everyone.individuals if reading.roles.long else reading.rows
     if reading.roles.weight is not None or size > LISTED:
         return None
@@ -308,11 +310,11 @@ def _individuals(reading: Reading) -> dict[str, Any] | None:
     rows = arrow_rows(in_order(answers)).to_pylist()
     rows = [row for row in rows if row[f"{_PREFIX}n"] is not None]
     names = reading.roles.individual
-    people: dict[str, Any] = {
+    places = cells.get("population", [None] * len(cells["n"]))
+    where = {key: i for i, key in enumerate(zip(places, cells["n"], cells["s"], strict=True))}
+    of = reading.population
+    keys = [(None if of is None else str(row[of]), row[f"{_PREFIX}n"], row[f"{_PREFIX}s"]) for row in rows]
+    return {
         "name": [" · ".join(str(row[name]) for name in names) or f"row {i}" for i, row in enumerate(rows, 1)],
-        "n": [row[f"{_PREFIX}n"] for row in rows],
-        "s": [row[f"{_PREFIX}s"] for row in rows],
+        "cell": [where[key] for key in keys],
     }
-    if reading.population is not None:
-        people["population"] = [str(row[reading.population]) for row in rows]
-    return people

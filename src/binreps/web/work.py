@@ -32,7 +32,9 @@ from binreps.show.wording import command_line, explain, python_lines
 from binreps.tables.guess import Guess
 from binreps.tables.roles import PARTS, VOCABULARIES
 from binreps.web import limits
+from binreps.web.progress import Teller
 from binreps.web.requests import (
+    Cells,
     ExplainRequest,
     FileRequest,
     FitRequest,
@@ -89,7 +91,22 @@ def ready() -> None:
 def fit(request: FitRequest) -> dict[str, Any]:
     """The summary of an analysis, with the curves of its rates."""
     analysis = analysis_of(request)
-    return {**summary(analysis), "curves": [_curves(part) for part in analysis.parts]}
+    curves = [_curves(part) for part in analysis.parts]
+    return {**summary(analysis), "curves": curves, "scores": _scores(request.cells, analysis)}
+
+
+def _scores(cells: Cells, analysis: Analysis) -> dict[str, list[Any]]:
+    """Score and interval of each entry of the cells that were sent, in their order."""
+    columns = ("score", "lower", "upper")
+    found = {
+        (part.name, row["n"], row["s"]): [plain(row[name]) for name in columns]
+        for part in analysis.parts
+        for row in part.cells
+    }
+    names = cells.population or [None] * len(cells.n)
+    nobody = [None] * len(columns)
+    entries = [found.get(key, nobody) for key in zip(names, cells.n, cells.s, strict=True)]
+    return {name: [entry[i] for entry in entries] for i, name in enumerate(columns)}
 
 
 def _curves(part: Part) -> dict[str, Any]:
@@ -303,7 +320,7 @@ def written_summary(request: FileRequest, path: Path | None, title: str) -> dict
         return summary(_public(analysis))
 
 
-def planned(request: PlanRequest) -> dict[str, Any]:
+def planned(request: PlanRequest, progress: Path | None = None) -> dict[str, Any]:
     """The cheapest study that reaches a goal, from simulations few enough for someone who waits."""
     limits.check_interval(request.level)
     result = plan(
@@ -318,5 +335,6 @@ def planned(request: PlanRequest) -> dict[str, Any]:
         level=request.level,
         data_sets=_PLAN_DATA_SETS,
         workers=1,
+        progress=None if progress is None else Teller(progress),
     )
     return {"sentence": f"{result.goal}; {result.answer}", "rows": table_rows(result.table())}
