@@ -62,11 +62,11 @@ def test_any_method_can_decide() -> None:
 
 @pytest.mark.slow
 def test_correlated_replicates_can_decide() -> None:
-    analysis = br.analyse(COUNTS, br.Settings("overdispersed"))
+    analysis = br.analyse(COUNTS, br.Settings(model="correlated"))
     fit = br.fit_overdispersed(COUNTS)
     assert analysis.fit == fit
     assert analysis.main.rates(0.9)["lower"][:3] == tuple(fit.interval(0.9)[0])
-    assert "overdispersed" in analysis.main.rates(0.9).columns
+    assert "correlated" in analysis.main.rates(0.9).columns
 
 
 def test_the_findings_are_those_of_check() -> None:
@@ -110,7 +110,7 @@ def test_populations_share_the_test(tmp_path: Path) -> None:
     content = json.loads(files[3].read_text(encoding="utf-8"))
     assert br.load_fit(files[3]) == analysis.fit
     assert [part["name"] for part in content["populations"]] == ["a", "b"]
-    with pytest.raises(br.OptionError, match="several populations are fitted by the method bayes"):
+    with pytest.raises(br.OptionError, match="the model populations is fitted by the method bayes"):
         br.analyse(path, br.Settings("map"), population="site")
 
 
@@ -136,7 +136,7 @@ def test_data_that_rest_on_the_prior_say_so() -> None:
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"method": "mean"}, "method must be one of average, median, map, bayes, overdispersed, got 'mean'"),
+        ({"method": "mean"}, "method must be one of average, median, map, bayes, got 'mean'"),
         ({"level": 1.5}, "level must be between 0 and 1"),
         ({"loss": br.Loss(inconclusive=0)}, "thresholds follow only from costs > 0"),
         ({"replicates": 0}, "replicates must be a whole number from 1"),

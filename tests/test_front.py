@@ -165,7 +165,7 @@ def test_fit_reads_files_tables_and_counts(tmp_path: Path) -> None:
     prior = br.Prior((1, 4))
     assert br.fit(counts, prior=prior) == br.fit_bayes(counts, prior)
     assert br.fit(counts, method="median") == br.fit_median(counts)
-    assert br.fit(counts, method="overdispersed") == br.fit_overdispersed(counts)
+    assert br.fit(counts, model="correlated") == br.fit_overdispersed(counts)
 
 
 def test_a_population_makes_several_of_them() -> None:
@@ -191,7 +191,7 @@ def test_fit_guesses_only_if_nothing_is_named_and_says_so() -> None:
     ("options", "sentence"),
     [
         ({"rater": "x", **LONG}, "there is no keyword 'rater'; the columns are named by individual, "),
-        ({"method": "magic", **LONG}, "method must be one of average, median, map, bayes, overdispersed"),
+        ({"method": "magic", **LONG}, "method must be one of average, median, map, bayes"),
         ({"method": "average", "prior": br.Prior(), **LONG}, "the method average takes no prior"),
         ({"rng": "x", **LONG}, "rng must be a numpy Generator or a whole-number seed"),
     ],
@@ -317,7 +317,7 @@ def test_an_analysis_of_people_without_results_is_written_whole(tmp_path: Path) 
 @pytest.mark.slow
 def test_the_report_expects_what_the_deciding_posterior_expects() -> None:
     counts = br.CountTable([6] * 7, range(7), [60, 12, 9, 4, 5, 7, 27])
-    part = br.analyse(counts, br.Settings("overdispersed")).main
+    part = br.analyse(counts, br.Settings(model="correlated")).main
     assert part.expected["mean"][0] == pytest.approx(58.3, abs=0.5)  # 51.8 without the correlation
 
 

@@ -56,7 +56,7 @@ def imported(path: Path) -> set[str]:
     return names
 
 
-LATE = {("run.analysis", "show.folder"), ("run.by_source", "show.sources")}
+LATE = {("run.analysis", "show.folder")}
 """The one way back: an analysis writes itself by what shows it, which it loads when it is asked to."""
 
 

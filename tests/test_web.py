@@ -25,7 +25,7 @@ from starlette.testclient import TestClient
 
 import binreps as br
 from binreps.cli.web import web_command
-from binreps.run.methods import CHOICES
+from binreps.run.methods import METHODS
 from binreps.show.summary import summary
 from binreps.show.wording import explain
 from binreps.study.datasets import SCREENING_FILE
@@ -346,7 +346,7 @@ def test_the_page_offers_what_the_library_has(client: TestClient) -> None:
     offered = json.loads(module.removeprefix("export const offered = ").removesuffix(";\n"))
     assert [part["id"] for part in offered["parts"]] == list(PARTS) == list(Named.model_fields)
     assert offered["vocabularies"]["yes/no"] == [["yes", "y"], ["no", "n"]]
-    assert {method["id"] for method in offered["methods"]} == set(CHOICES)
+    assert {method["id"] for method in offered["methods"]} == set(METHODS)
 
 
 @pytest.mark.parametrize(

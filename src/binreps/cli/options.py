@@ -11,7 +11,8 @@ from binreps.decide.loss import Loss
 from binreps.errors import OptionError
 from binreps.model import Prior
 from binreps.run.analysis import Settings
-from binreps.run.methods import CHOICES
+from binreps.run.methods import METHODS
+from binreps.run.models import AUTO, MODELS
 from binreps.tables.roles import PARTS, Columns
 
 _COLUMNS, _CHOICES, _COSTS = "Columns (guessed if not named)", "Choices", "Costs of an answer"
@@ -54,7 +55,8 @@ Batch = Annotated[str | None, _column("batch")]
 Positive = Annotated[list[str] | None, _column("positive")]
 Negative = Annotated[list[str] | None, _column("negative")]
 Missing = Annotated[list[str] | None, _column("missing")]
-Method = Annotated[str, _choice("--method", f"What decides: {', '.join(CHOICES)}.")]
+Model = Annotated[str, _choice("--model", f"What is assumed: {', '.join((AUTO, *MODELS))}.")]
+Method = Annotated[str, _choice("--method", f"How rates are estimated: {', '.join(METHODS)}.")]
 PriorPrevalence = Annotated[str, _choice("--prior-prevalence", "Shapes of its Beta prior.")]
 PriorFalsePositive = Annotated[str, _choice("--prior-false-positive", "The same, cut to (0, ½).")]
 PriorFalseNegative = Annotated[str, _choice("--prior-false-negative", "The same, cut to (0, ½).")]
@@ -122,9 +124,11 @@ def make_loss(false_positive: float, false_negative: float, inconclusive: str) -
     return Loss(false_positive, false_negative, costs if len(costs) == 2 else costs[0])
 
 
-def make_settings(method: str, prior: Prior, loss: Loss, level: float, up_to: int | None) -> Settings:
+def make_settings(
+    method: str, prior: Prior, loss: Loss, level: float, up_to: int | None, model: str = AUTO
+) -> Settings:
     """What the user chose, checked."""
-    return Settings(method.lower(), prior, loss, level, up_to)
+    return Settings(method.lower(), prior, loss, level, up_to, model.lower())
 
 
 def numbers(option: str, text: str, wanted: int | None = None) -> Any:

@@ -162,6 +162,15 @@ class Fit(AnyFit):
         """The equal-tailed credible interval of each rate: lower ends, upper ends; NaN for a point."""
 
     @property
+    def overall(self) -> Rates:
+        """The three rates as numbers; where each source has its own, those of the population of sources."""
+        return self.rates
+
+    def overall_interval(self, level: float = 0.9) -> tuple[Rates, Rates]:
+        """The equal-tailed credible interval of each of `overall`."""
+        return self.interval(level)
+
+    @property
     def error(self) -> float:
         """Numerical error of means, sds and evidence, in units of the sd; fixed when the fit is made."""
         return self.posterior.error
@@ -213,6 +222,10 @@ class Fit(AnyFit):
     def predict_interval_error(self, *asked: Any, level: float = 0.9) -> Any:
         """The numerical error of the ends of `.predict_interval`, the larger of the two."""
         return self._interval_error(asked, level, new=True)
+
+    def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
+        """n, s, the number of individuals and the score of every record of the data."""
+        return self.counts.n, self.counts.s, self.counts.weight, self.score(self.counts)
 
     def answers(self, n: ArrayLike, s: ArrayLike, *, new: bool, level: float) -> dict[str, Any]:
         """What a join adds for each (n, s): the score, or a new individual's prediction, and its interval."""

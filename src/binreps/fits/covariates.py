@@ -320,6 +320,11 @@ class CovariatesFit(PosteriorFit):
             super().predict_interval(*asked, level=level) if own is None else self._ends_of(*own, level, True)
         )
 
+    def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
+        """n, s, the number of individuals and the score of every record of the data."""
+        records = self.records
+        return records.n, records.s, records.weight, self.score(records)
+
     def answers(
         self, n: Any, s: Any, *, new: bool, level: float, covariates: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:

@@ -92,6 +92,16 @@ class SourcesFit(Fit):
         lower, upper = self._quantiles(level)
         return self._rates(lower), self._rates(upper)
 
+    @property
+    def overall(self) -> Rates:
+        """The prevalence, and the mean error rates of the population of sources."""
+        return _overall(self.posterior.mean)
+
+    def overall_interval(self, level: float = 0.9) -> tuple[Rates, Rates]:
+        """The equal-tailed credible interval of each of `overall`."""
+        lower, upper = self._quantiles(level)
+        return _overall(lower), _overall(upper)
+
     def _rates(self, values: Float) -> Rates:
         size = len(self.sources)
         return Rates(float(values[0]), values[1 : size + 1], values[size + 1 : 2 * size + 1])
@@ -141,6 +151,10 @@ class SourcesFit(Fit):
             rule = "ask about Readings, or about what each source said, such as {'ann': 1, 'bob': 0}"
             raise OptionError(f"{rule}, got {len(asked)} arguments")
         return Readings.asked(asked[0] if asked else self.readings)
+
+    def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
+        """n, s, the number of individuals and the score of every record of the data."""
+        return (*self.readings.sizes, self.readings.weight, self.score())
 
     def few(self, *, new: bool) -> Few:
         """A few draws that stand for all: `attach` and `score_file` score with these in any engine."""
@@ -227,6 +241,11 @@ class SourcesFit(Fit):
                 "for and not reached."
             )
             yield Trouble("error-not-reached", self.error, sentence, longer)
+
+
+def _overall(values: Float) -> Rates:
+    """Prevalence and mean error rates among all parameters, whose last are mean and spread of both."""
+    return Rates(float(values[0]), float(values[-4]), float(values[-2]))
 
 
 def identified(readings: Readings) -> bool:

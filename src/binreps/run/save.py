@@ -18,7 +18,7 @@ from binreps.covariates import Category, Covariate, CovariateTable, Numeric
 from binreps.errors import BinrepsError, DataError, OptionError
 from binreps.fits.base import check_fit
 from binreps.model import NAMES, Prior
-from binreps.run.methods import METHODS
+from binreps.run.models import WAYS
 from binreps.run.save_sources import sources_from_dict, sources_to_dict
 from binreps.tables.files import PathLike
 from binreps.tables.write import replacing
@@ -63,9 +63,9 @@ def load_fit(path: PathLike) -> Any:
 def fit_to_dict(fit: Any) -> dict[str, Any]:
     """A fit as plain values, ready for JSON."""
     check_fit(fit)
-    method = METHODS.get(fit.kind)
+    method = WAYS.get(fit.kind)
     if method is None:
-        known = ", ".join(METHODS)
+        known = ", ".join(WAYS)
         raise OptionError(f"fits by the methods {known} can be saved, got {type(fit).__name__}")
     content: dict[str, Any] = {
         "schema": SCHEMA,
@@ -99,7 +99,7 @@ def prior_to_dict(prior: Prior) -> dict[str, Any]:
 def fit_from_dict(content: Any) -> Any:
     """The fit that `fit_to_dict` described, made again and compared."""
     _check_schema(content)
-    method = METHODS[content["method"]]
+    method = WAYS[content["method"]]
     try:
         if method.id == "sources":
             return sources_from_dict(content)
@@ -127,8 +127,8 @@ def _check_schema(content: Any) -> None:
         newer = f"the fit was saved by binreps {made} in format {version}"
         raise DataError(f"{newer}, and this version reads up to format {VERSION}; upgrade binreps")
     method = content.get("method")
-    if not isinstance(method, str) or method not in METHODS:
-        raise DataError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    if not isinstance(method, str) or method not in WAYS:
+        raise DataError(f"method must be one of {', '.join(WAYS)}, got {method!r}")
 
 
 def _cells(counts: CountTable) -> dict[str, list[Any]]:

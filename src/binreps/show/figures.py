@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from binreps.run.analysis import Analysis, Part, drawn
-from binreps.run.methods import METHODS
+from binreps.run.models import WAYS
 from binreps.show import plot
 
 if TYPE_CHECKING:
@@ -42,19 +42,27 @@ def _part_figures(part: Part, analysis: Analysis) -> Iterator[Figure]:
     settings = analysis.settings
     thresholds = settings.loss.thresholds
     yield from _covariate_figures(part, settings.level)
-    bayes = part.fits.get("bayes")
+    if part.sources is not None:
+        caption = (
+            "Each point is a source: how often it is wrong about negatives (across) and about positives "
+            f"(up), with {settings.level:.0%} intervals; larger points have more readings. On the dashed "
+            "line answers say nothing, beyond it the opposite. Hover over a point for its name."
+        )
+        yield Figure("sources", caption, plot.sources(part.fit, level=settings.level))
+    bayes = None if part.sources is not None else part.fits.get("bayes")
     if bayes is not None:
         others = {name: fit for name, fit in _named(part).items() if fit is not bayes}
         caption = (
             "Prior and posterior of the three rates; shaded: the credible interval; marks: the other methods."
         )
         yield Figure("rates", caption, plot.rates(bayes, others, level=settings.level))
-    caption = "What to answer for the next individual, for every result, with the probability in percent."
-    yield Figure("decisions", caption, plot.decisions(part.decisions))
-    if any(score is not None and score == score for score in part.cells["score"]):
+    if len(part.decisions):
+        caption = "What to answer for the next individual, for every result, with the probability in percent."
+        yield Figure("decisions", caption, plot.decisions(part.decisions))
+    if part.sources is None and any(score is not None and score == score for score in part.cells["score"]):
         caption = "Everyone in the data by score, with intervals; inside the band the answer is inconclusive."
         yield Figure("individuals", caption, plot.individuals(part.cells, thresholds))
-    if 0 < len(part.counts) <= _MOST_CELLS:
+    if part.sources is None and 0 < len(part.counts) <= _MOST_CELLS:
         caption = "Scores by all methods against the number of positives."
         chart = plot.scores(_named(part), thresholds=thresholds, level=settings.level)
         yield Figure("scores", caption, chart)
@@ -86,4 +94,4 @@ def _covariate_figures(part: Part, level: float) -> Iterator[Figure]:
 
 def _named(part: Part) -> dict[str, Any]:
     """The fits by their names, in one order: a method keeps its colour and shape from figure to figure."""
-    return {METHODS[method].name: fit for method, fit in drawn(part.fits).items()}
+    return {WAYS[kind].name: fit for kind, fit in drawn(part.fits).items()}

@@ -92,6 +92,8 @@ def _part(part: Part) -> dict[str, Any]:
         "name": part.name,
         "headline": part.headline,
         "next": next_words(part),
+        "by_source": part.sources is not None,
+        "sources": [] if part.sources is None else list(part.sources),
         "rates": named_rates(part),
         "answers": _answers(part.answers),
         "lattice": _lattice(part.decisions),
@@ -128,7 +130,7 @@ def _chance(probability: float | None) -> str:
 
 def _drawn(analysis: Analysis) -> list[tuple[str, str, Any]]:
     """Name, caption and drawing of every figure."""
-    wide = any(max(part.decisions["n"]) > _LATTICE for part in analysis.parts)
+    wide = any(max(part.decisions["n"], default=0) > _LATTICE for part in analysis.parts)
     with trusted():
         return [
             (one.name, one.caption, _svg(one, i))
@@ -141,7 +143,7 @@ def _svg(figure: Figure, number: int) -> Any:
     """A figure that scales with its column, with ids of its own and its caption for those who listen."""
     from markupsafe import Markup, escape
 
-    text = to_svg(figure.chart)
+    text = _hover(to_svg(figure.chart))
     text = re.sub(r"\b(id=\"|url\(#|href=\"#)(clip|gradient)", rf"\1f{number}\2", text)
     start = text.index("<svg")
     width = re.search(r'width="([\d.]+)"', text)
@@ -149,3 +151,9 @@ def _svg(figure: Figure, number: int) -> Any:
     label = escape(figure.caption)
     opening = f'<svg role="img" aria-label="{label}" style="{limit}width:100%;height:auto"'
     return Markup(opening + text[start + 4 :])
+
+
+def _hover(svg: str) -> str:
+    """A name for each source that browsers show when the mouse is over it."""
+    named = r'<path aria-label="([^"]+: false-positive[^"]*)"([^>]*)/>'
+    return re.sub(named, r"<path\2><title>\1</title></path>", svg)

@@ -9,9 +9,10 @@ from typing import Any
 from binreps._version import __version__
 from binreps.decide.loss import Loss, check_loss, decision_words
 from binreps.fits.base import Fit, check_one_population
+from binreps.fits.sources import SourcesFit
 from binreps.model import NAMES, Prior
 from binreps.run.analysis import Analysis, Estimate, Part, Settings, Source
-from binreps.run.methods import METHODS
+from binreps.run.models import MODELS, WAYS
 from binreps.table import Table, format_value
 from binreps.tables.roles import PARTS
 
@@ -73,17 +74,19 @@ def missing_words(source: Source) -> str:
 def named_rates(part: Part) -> Table:
     """The rates of all methods, under the names that people read."""
     rates = part.rates()
-    columns = {METHODS[name].name if name in METHODS else name: rates[name] for name in rates.columns}
+    columns = {WAYS[name].name if name in WAYS else name: rates[name] for name in rates.columns}
     return Table(columns)
 
 
 def named_methods(table: Table) -> Table:
     """A table with a column of methods, under the names that people read."""
-    return Table({**table.columns, "method": [METHODS[method].name for method in table["method"]]})
+    return Table({**table.columns, "method": [WAYS[method].name for method in table["method"]]})
 
 
 def next_words(part: Part) -> str:
-    """What to do with the next individual, for the usual number of replicates."""
+    """What to do with the next individual, for the usual number of replicates; nothing by source."""
+    if part.usual is None:
+        return ""
     groups = part.usual["answers"].items()
     words = [f"{_range(*ends)} positive: {word}" for word, ends in groups]
     return f"of {plural(part.usual['n'], 'replicate')}, " + "; ".join(words)
@@ -128,6 +131,50 @@ def explain(n: int, s: int, fit: Fit, loss: Loss, *, new: bool = False) -> str:
     return f"{probability} {percent(score)}. On average the answer {expected}: the cheapest is {answer}."
 
 
+def explain_readings(said: Any, fit: SourcesFit, loss: Loss, *, new: bool = False) -> str:
+    """Why an individual is negative, inconclusive or positive, by who said what.
+
+    Parameters
+    ----------
+    said : mapping of source to answer
+        0, 1, or (n, s).
+    fit : SourcesFit
+    loss : Loss
+    new : bool
+        Whether the individual is new, rather than one the fit was made from.
+
+    Examples
+    --------
+    >>> from binreps.fits.sources import fit_sources
+    >>> from binreps.readings import Readings
+    >>> rows = [[1, 1, 1], [1, 1, 0], [0, 0, 1], [0, 0, 0]]
+    >>> fit = fit_sources(Readings.wide(rows, ["ann", "bob", "eve"], [30, 20, 20, 30]), rng=1)
+    >>> print(explain_readings({"eve": 1}, fit, Loss()))  # doctest: +ELLIPSIS
+    A yes by eve multiplies the odds of being positive by 1.... Before any reading the probability was
+    50..., and
+    with these it is 6...: ...
+    """
+    rates = {name: (p, q) for name, p, q in zip(fit.sources, *list(fit.rates)[1:], strict=True)}
+    any_of = float(fit.posterior.mean[-4]), float(fit.posterior.mean[-2])
+    words = []
+    for name, answer in said.items():
+        n, s = answer if isinstance(answer, tuple | list) else (int(answer is not None), answer or 0)
+        p, q = rates.get(name, any_of)
+        for times, word, factor in ((s, "yes", (1 - q) / p), (n - s, "no", q / (1 - p))):
+            if times:
+                often = f"{times} × {word}" if times > 1 else f"a {word}"
+                words.append(
+                    f"{often} by {name} multiplies the odds of being positive by {factor**times:.3g}"
+                )
+    score = float((fit.predict if new else fit.score)(said))
+    answer = decision_words(loss.classify(score))
+    costs = ", ".join(f"{cost:.3g}" for cost in loss.risks(score))
+    who = "; ".join(words).capitalize() if words else "Nobody read it"
+    before = f"Before any reading the probability was {percent(fit.rates.prevalence)}"
+    rest = f"the answers negative, inconclusive and positive would cost {costs}, so the cheapest is {answer}"
+    return f"{who}. {before}, and with these it is {percent(score)}: {rest}."
+
+
 def methods_paragraph(analysis: Analysis) -> str:
     """What was done, ready to paste into a paper, with the numbers filled in."""
     settings, counts, part = analysis.settings, analysis.counts, analysis.main
@@ -136,14 +183,25 @@ def methods_paragraph(analysis: Analysis) -> str:
     each = " each" if counts.individuals > 1 else ""
     data = f"{plural(counts.individuals, 'individual')} had {span} binary replicates{each}"
     total = f"({plural(counts.replicates, 'replicate')}, {counts.positives:,} of them positive)"
-    model = (
-        "Each individual has a latent status; given it, replicates are independent and err with a common "
-        f"false-positive or false-negative rate, {_region_words(settings.prior)} (Royer-Carenzi, Lorenzo & "
-        "Pudlo, 2026)."
-    )
+    model = _model_sentence(part)
     estimates = _estimate_sentence(analysis, part)
     decisions, software = _decision_sentence(settings), _software(part)
     return " ".join([f"{data} {total}.", model, *estimates, *_caveats(analysis), decisions, software])
+
+
+def _model_sentence(part: Part) -> str:
+    """What is assumed of replicates."""
+    if part.sources is not None:
+        who = plural(len(part.sources), "source")
+        return (
+            f"They were given by {who}. Each individual has a latent status; given it, readings are "
+            "independent (Hui & Walter, 1980)."
+        )
+    return (
+        "Each individual has a latent status; given it, replicates are independent and err with a common "
+        f"false-positive or false-negative rate, {_region_words(part.prior)} (Royer-Carenzi, Lorenzo & "
+        "Pudlo, 2026)."
+    )
 
 
 def _caveats(analysis: Analysis) -> list[str]:
@@ -155,7 +213,7 @@ def _caveats(analysis: Analysis) -> list[str]:
 def _estimate_sentence(analysis: Analysis, part: Part) -> list[str]:
     """How the rates were estimated, and what came out."""
     settings, found = analysis.settings, part.headline
-    sentences = [METHODS[part.deciding].sentence.format(prior=_prior_words(settings.prior))]
+    sentences = [WAYS[part.deciding].sentence.format(prior=_prior_words(part.prior))]
     bounded = found["prevalence"].lower == found["prevalence"].lower
     level = f" ({settings.level:.0%} credible interval)" if bounded else ""
     own = with_interval(found["prevalence"])
@@ -165,7 +223,8 @@ def _estimate_sentence(analysis: Analysis, part: Part) -> list[str]:
         )
         own = ", ".join(f"{one.name} {with_interval(one.headline['prevalence'])}" for one in analysis.parts)
     quality = ", ".join(f"{name} {with_interval(found[name])}" for name in ("sensitivity", "specificity"))
-    return [*sentences, f"The estimated prevalence{level} was {own}; {quality} for one replicate."]
+    whose = "one replicate" if part.sources is None else "a reading by a source like these"
+    return [*sentences, f"The estimated prevalence{level} was {own}; {quality} for {whose}."]
 
 
 def _decision_sentence(settings: Settings) -> str:
@@ -176,6 +235,9 @@ def _decision_sentence(settings: Settings) -> str:
 def _software(part: Part) -> str:
     """The program, and how exact its numbers are."""
     error = part.fit.error
+    if part.fit.has_sources:
+        how = f"largest split R̂ of the chains {part.fit.rhat:.3f}, numerical error below {error:.2f}"
+        return f"Computed with binreps {__version__}; {how} of a posterior standard deviation."
     exact = "" if not error else f"; numerical error below {error:.0e} of a posterior standard deviation"
     return f"Computed with binreps {__version__}{exact}."
 
@@ -201,11 +263,7 @@ def _region_words(prior: Prior) -> str:
 
 def command_line(analysis: Analysis, out: str | None = None) -> str:
     """The command that repeats the analysis."""
-    return command_words(analysis.source, analysis.settings, out)
-
-
-def command_words(source: Source, settings: Settings, out: str | None = None) -> str:
-    """The command that analyses a source by these settings."""
+    source, settings = analysis.source, analysis.settings
     words = ["binreps", "analyse", *source.paths]
     for name, value in (source.guess.columns if source.guess else {}).items():
         if name == "known" or value is None:
@@ -223,9 +281,8 @@ def command_words(source: Source, settings: Settings, out: str | None = None) ->
 def _chosen(settings: Settings) -> list[tuple[str, str]]:
     """The options that differ from the usual ones."""
     usual, loss = Settings(), settings.loss
-    chosen: list[tuple[str, str]] = []
-    if settings.method != usual.method:
-        chosen.append(("method", settings.method))
+    pairs = [(name, getattr(settings, name)) for name in ("model", "method")]
+    chosen = [(name, value) for name, value in pairs if value != getattr(usual, name)]
     for name, shapes, other in zip(NAMES, settings.prior, usual.prior, strict=True):
         if shapes != other:
             chosen.append(_prior_option(name, shapes))
@@ -297,15 +354,17 @@ def profile_words(covariates: Mapping[str, Any]) -> str:
 
 
 def changed_words(part: Part) -> str:
-    """How many answers the covariates change; nothing without covariates."""
+    """How many answers covariates or sources change; nothing without them."""
     if "before" not in part.cells.columns:
         return ""
     weight = part.cells["weight"]
     pairs = zip(part.cells["decision"], part.cells["before"], weight, strict=True)
     changed = sum(many for after, before, many in pairs if after != before)
-    return f"Without the covariates {changed:,} of {sum(weight):,} answers would be different."
+    what = MODELS[part.model].needs or ""
+    told = {"source": "Without the sources"}.get(what, "Without the covariates")
+    return f"{told} {changed:,} of {sum(weight):,} answers would be different."
 
 
 def method_name(analysis: Analysis) -> str:
-    """The name of the method that decides."""
-    return METHODS[analysis.main.deciding].name
+    """The name of what decides."""
+    return WAYS[analysis.main.deciding].name

@@ -12,7 +12,8 @@ from binreps.decide.loss import Loss
 from binreps.errors import DataError
 from binreps.model import Prior
 from binreps.run.analysis import Settings
-from binreps.run.methods import CHOICES
+from binreps.run.methods import METHODS
+from binreps.run.models import AUTO, MODELS
 from binreps.web import limits
 
 Whole = StrictInt | StrictFloat  # 2.5 is refused by the library, whose sentence names its place
@@ -112,7 +113,8 @@ class Choices(Body):
     prior: PriorShapes = Field(default_factory=PriorShapes)
     loss: Costs = Field(default_factory=Costs)
     level: StrictFloat = Field(0.9, description="Probability that intervals hold.")
-    method: str = Field("bayes", description=f"The method that decides: {', '.join(CHOICES)}.")
+    model: str = Field(AUTO, description=f"What is assumed: {', '.join((AUTO, *MODELS))}.")
+    method: str = Field("bayes", description=f"How rates are estimated: {', '.join(METHODS)}.")
     replicates: StrictInt | None = Field(
         None, description="Replicates of the decision table; as many as anyone had, if not given."
     )
@@ -123,7 +125,7 @@ class Choices(Body):
         limits.check_interval(self.level)
         prior = self.prior.chosen()
         limits.check_prior(prior)
-        return Settings(self.method, prior, self.loss.loss(), self.level, self.replicates)
+        return Settings(self.method, prior, self.loss.loss(), self.level, self.replicates, self.model)
 
 
 class FitRequest(Choices):

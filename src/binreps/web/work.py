@@ -20,9 +20,11 @@ from binreps.decide.stopping import next_replicates
 from binreps.errors import DataError, OptionError
 from binreps.model import NAMES, Prior, Rates
 from binreps.priors import density, end_of
-from binreps.run.analysis import Analysis, Part, Settings, Source, analysed
+from binreps.run.analysed import analysed
+from binreps.run.analysis import Analysis, Part, Settings, Source
 from binreps.run.front import analysed_source
-from binreps.run.methods import CHOICES, METHODS
+from binreps.run.methods import METHODS
+from binreps.run.models import offered_models
 from binreps.run.scores import scored
 from binreps.show.figures import figures
 from binreps.show.report import report
@@ -133,8 +135,8 @@ def _curve(bayes: Any, name: str, level: float) -> dict[str, Any]:
 
 
 def offered() -> dict[str, Any]:
-    """What the page offers: the parts of columns, the words for results and the methods."""
-    shown = sorted((METHODS[method] for method in CHOICES), key=lambda method: method.drawn)
+    """What the page offers: the parts of columns, the words for results, the models and the methods."""
+    shown = sorted(METHODS.values(), key=lambda method: method.drawn)
     return {
         "parts": [
             {
@@ -146,6 +148,7 @@ def offered() -> dict[str, Any]:
             for name, part in PARTS.items()
         ],
         "vocabularies": {pair: [list(yes), list(no)] for pair, (yes, no) in VOCABULARIES.items()},
+        "models": offered_models(),
         "methods": [{"id": method.id, "name": method.name} for method in shown],
     }
 
