@@ -111,7 +111,7 @@ def entries_of(frame: Frame, roles: Roles, from_file: bool, numbers: Sequence[st
     known = np.array(found.get(KNOWN, [UNKNOWN] * len(found[N])), np.int8)
     n, s = (np.array(found[name], np.int64)[there] for name in (N, S))
     values = {
-        name: _values(cells, name, from_file if numbers is None else name in numbers)[there]
+        name: covariate_values(cells, name, from_file if numbers is None else name in numbers)[there]
         for name in roles.covariates
     }
     replicates = int(n @ weight[there])
@@ -193,7 +193,7 @@ def _check_constant(people: Frame, roles: Roles) -> None:
             raise DataError(f"column {name!r} must have one value per individual, got {found} for {whose}")
 
 
-def _values(cells: Any, name: str, as_numbers: bool) -> NDArray[Any]:
+def covariate_values(cells: Any, name: str, as_numbers: bool) -> NDArray[Any]:
     """One covariate of every entry: numbers, or text; the text of a file that is all numbers is numbers."""
     kind = cells.collect_schema()[name]
     if kind.is_numeric() or kind == nw.Boolean:

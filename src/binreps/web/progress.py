@@ -59,7 +59,7 @@ class Followed(Response):
         del self.headers["content-length"]
         self.work = (run, function, arguments)
 
-    async def __call__(self, _: Any, receive: Receive, send: Send) -> None:  # type: ignore[override]
+    async def __call__(self, _: Any, receive: Receive, send: Send) -> None:
         """Answer one request."""
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
         with tempfile.TemporaryDirectory(prefix="binreps-web-", ignore_cleanup_errors=True) as folder:
@@ -101,4 +101,4 @@ async def _tell(place: Path, send: Send) -> None:
 
 async def _line(send: Send, content: dict[str, Any]) -> None:
     """One line."""
-    await send({"type": "http.response.body", "body": Json(content).body + b"\n", "more_body": True})
+    await send({"type": "http.response.body", "body": bytes(Json(content).body) + b"\n", "more_body": True})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import lru_cache
@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from binreps.counts import CountTable
 from binreps.decide import elicit
 from binreps.decide.checks.run import check
 from binreps.decide.plan import plan
@@ -22,6 +21,7 @@ from binreps.model import NAMES, Prior, Rates
 from binreps.priors import density, end_of
 from binreps.run.analysed import analysed
 from binreps.run.analysis import Analysis, Part, Settings, Source
+from binreps.run.data import Data
 from binreps.run.front import analysed_source
 from binreps.run.methods import METHODS
 from binreps.run.models import offered_models
@@ -53,22 +53,24 @@ _POINTS = 121  # of a curve
 _PLAN_INDIVIDUALS, _PLAN_REPLICATES = (50, 100, 200, 400, 800), (3, 4, 6)
 _PLAN_DATA_SETS = 100
 
-Populations = tuple[tuple[str, CountTable], ...]
-
 
 @lru_cache(maxsize=_REMEMBERED)
-def _remembered(counts: CountTable | Populations, truth: CountTable | None, settings: Settings) -> Analysis:
-    """The analysis of these data with these settings."""
-    return analysed(dict(counts) if isinstance(counts, tuple) else counts, settings, truth)
+def _remembered(forms: tuple[Any, ...], judges: bool, settings: Settings) -> Analysis:
+    """The analysis of these data with these settings; `judges` if the statuses are a truth."""
+    counts, several, records, readings = forms
+    whole = Data(counts, None if several is None else dict(several), records, readings)
+    return analysed(whole.forget_known() if judges else whole, settings, whole if judges else None)
 
 
 def analysis_of(request: FitRequest | FileRequest) -> Analysis:
     """The analysis that a request asks for."""
     if request.cells is None:
         raise DataError("send a file, or cells with n and s")
-    counts, truth = request.cells.counts()
-    data = tuple(counts.items()) if isinstance(counts, dict) else counts
-    return _remembered(data, truth, request.settings())
+    data, truth = request.cells.data()
+    whole = truth or data
+    several = None if whole.populations is None else tuple(whole.populations.items())
+    forms = (whole.counts, several, whole.records, whole.readings)
+    return _remembered(forms, truth is not None, request.settings())
 
 
 def _free_of_costs(request: FitRequest) -> Analysis:
@@ -99,16 +101,24 @@ def fit(request: FitRequest) -> dict[str, Any]:
 
 def _scores(cells: Cells, analysis: Analysis) -> dict[str, list[Any]]:
     """Score and interval of each entry of the cells that were sent, in their order."""
-    columns = ("score", "lower", "upper")
+    data, level = cells.data()[0], analysis.settings.level
+    form = data.readings if analysis.fit.has_sources else analysis.fit.records and data.records
+    if form is not None:
+        ends = analysis.fit.score_interval(form, level=level)
+        columns = zip(("score", "lower", "upper"), (analysis.fit.score(form), *ends), strict=True)
+        return {name: [plain(value) for value in values.tolist()] for name, values in columns}
+    names = ("score", "lower", "upper")
     found = {
-        (part.name, row["n"], row["s"]): [plain(row[name]) for name in columns]
+        (part.name, row["n"], row["s"]): [plain(row[name]) for name in names]
         for part in analysis.parts
         for row in part.cells
     }
-    names = cells.population or [None] * len(cells.n)
-    nobody = [None] * len(columns)
-    entries = [found.get(key, nobody) for key in zip(names, cells.n, cells.s, strict=True)]
-    return {name: [entry[i] for entry in entries] for i, name in enumerate(columns)}
+    of: Sequence[str | None] = [None] * len(cells.n)
+    if cells.population is not None and analysis.shared is not None:
+        of = cells.population
+    places = zip(of, cells.n, cells.s, strict=True)
+    entries = [found.get(key, [None] * len(names)) for key in places]
+    return {name: [entry[i] for entry in entries] for i, name in enumerate(names)}
 
 
 def _curves(part: Part) -> dict[str, Any]:
