@@ -18,9 +18,10 @@ import binreps as br
 from binreps.fits.populations import PopulationsFit
 from binreps.show.figures import figures
 from binreps.show.summary import summary
-from binreps.show.wording import command_line, methods_paragraph, percent, python_lines, with_interval
+from binreps.show.wording import command_line, methods_paragraph, python_lines, with_interval
 from binreps.study.datasets import SCREENING_FILE
 from binreps.study.simulate import simulate_counts
+from binreps.words import percent
 from screening import screening_counts
 
 COUNTS = screening_counts()
@@ -150,7 +151,7 @@ def test_settings_that_cannot_be(settings: dict[str, Any], sentence: str) -> Non
 def test_the_summary_holds_every_number_in_full(example: br.Analysis) -> None:
     content = json.loads(json.dumps(summary(example), allow_nan=False))
     assert content["schema"] == "binreps analysis"
-    assert content["version"] == 2
+    assert content["version"] == 3
     assert content["input"]["missing"] == 7
     assert len(content["input"]["files"][0]["sha256"]) == 64
     (part,) = content["populations"]
@@ -186,11 +187,11 @@ def test_a_share_is_never_rounded_to_certainty() -> None:
 def test_an_explanation_names_the_cheapest_answer() -> None:
     fit = br.fit_bayes(COUNTS)
     for s in range(7):
-        sentence = br.explain(6, s, fit, LOSS, new=True)
+        sentence = br.explain(fit, LOSS, 6, s, new=True).sentence
         answer = br.decision_words(LOSS.classify(fit.predict(6, s)))
         assert sentence.endswith(f"the cheapest is {answer}.")
-        assert f"With {s} positive of 6 replicates" in sentence
-    assert "gives no probability" in br.explain(0, 0, br.fit_average(COUNTS), LOSS)
+        assert f"With {s} positive of 6 tests" in sentence
+    assert "gives no probability" in str(br.explain(br.fit_average(COUNTS), LOSS, 0, 0))
 
 
 @pytest.mark.slow

@@ -25,9 +25,9 @@ from starlette.testclient import TestClient
 
 import binreps as br
 from binreps.cli.web import web_command
+from binreps.decide.answer import explain
 from binreps.run.methods import METHODS
 from binreps.show.summary import summary
-from binreps.show.wording import explain
 from binreps.study.datasets import SCREENING_FILE
 from binreps.tables.roles import PARTS
 from binreps.web import limits, work
@@ -119,7 +119,7 @@ def test_several_populations(client: TestClient) -> None:
     asked = {"cells": cells, "n": 2, "s": 1}
     assert "population must be one of a, b" in sentence(client.post("/api/explain", json=asked))
     told = client.post("/api/explain", json={**asked, "population": "b"}).json()["sentence"]
-    assert told == explain(2, 1, fit["b"], br.Loss())
+    assert told == explain(fit["b"], br.Loss(), 2, 1).sentence
 
 
 @pytest.mark.parametrize("new", [True, False])
@@ -140,7 +140,7 @@ def test_decision_table_explain_and_check(client: TestClient) -> None:
     table = client.post("/api/decision-table", json=asked).json()["tables"][0]["rows"]
     assert [row["probability"] for row in table] == list(br.decision_table(fit, loss, 4)["probability"])
     told = client.post("/api/explain", json={**asked, "n": 6, "s": 2}).json()["sentence"]
-    assert told == explain(6, 2, fit, loss)
+    assert told == explain(fit, loss, 6, 2).sentence
     assert client.post("/api/check", json=asked).json()["findings"] is not None
     again = br.next_replicates(COUNTS, fit, loss, cost_per_replicate=0.01, budget=9)
     found = client.post("/api/next", json={**asked, "budget": 9}).json()

@@ -19,7 +19,7 @@ from playwright.sync_api import Error, expect, sync_playwright
 from tests.system_tools import require
 
 import binreps as br
-from binreps.show.wording import explain
+from binreps.decide.answer import explain
 from binreps.web import uploads
 from binreps.web.app import create_app
 from binreps.web.uploads import Uploads
@@ -129,7 +129,7 @@ def test_the_example_shows_the_numbers_of_the_library(page: Any) -> None:
     for (n, s), row in cells.items():
         cell = page.locator(f"#triangle [data-n='{n}'][data-s='{s}']")
         assert cell.get_attribute("class").split()[0] == row["decision"]
-    expect(page.locator("#patient")).to_contain_text(explain(6, 2, fit, br.Loss(), new=True))
+    expect(page.locator("#patient")).to_contain_text(explain(fit, br.Loss(), 6, 2, new=True).sentence)
     assert page.locator("#cards strong").first.inner_text() == f"{100 * fit.rates.prevalence:.1f}%"
 
 
@@ -147,7 +147,7 @@ def test_a_slider_changes_the_decisions_without_asking_the_server(page: Any) -> 
     assert answers(page) == expected_answers(br.Loss(1, 10, 0.1))
     loss = br.Loss(1, 10, 0.1)
     expect(page.locator("#patient")).to_contain_text(
-        explain(6, 2, br.fit_bayes(screening_counts()), loss, new=True)
+        explain(br.fit_bayes(screening_counts()), loss, 6, 2, new=True).sentence
     )
     assert fits == []
     measured = page.evaluate("() => performance.getEntriesByName('slider to page').length")

@@ -66,6 +66,13 @@ class Numeric:
         lost = np.isnan(numbers)
         return np.column_stack([np.where(lost, self.fill, numbers), lost])
 
+    def from_text(self, text: str) -> float:
+        """A value that was typed."""
+        try:
+            return float(text)
+        except ValueError:
+            raise DataError(f"column {self.name!r} must be a number, got {text!r}") from None
+
     def decode(self, numbers: Float) -> list[Any]:
         """The values again, None where missing."""
         return [None if value != value else value for value in numbers.tolist()]
@@ -106,6 +113,10 @@ class Category:
     def columns(self, codes: NDArray[np.int32]) -> Float:
         """The columns of the design, before they are standardised."""
         return np.asarray(codes[:, None] == np.arange(1, len(self.levels)), dtype=float)
+
+    def from_text(self, text: str) -> Hashable:
+        """The level that was typed; `encode` refuses one that is none."""
+        return next((level for level in self.levels if str(level) == text), text)
 
     def decode(self, codes: NDArray[np.int32]) -> list[Any]:
         """The values again, None where missing."""
@@ -316,6 +327,11 @@ class CovariateTable:
             for _ in each.terms:
                 yield design[:, column] > 0 if isinstance(each, Category) else None
                 column += 1
+
+    def from_text(self, typed: Mapping[str, str]) -> dict[str, Any]:
+        """Covariates that were typed, as values of this study's columns; other names stay as they are."""
+        own = {each.name: each for each in self.covariates}
+        return {name: own[name].from_text(text) if name in own else text for name, text in typed.items()}
 
     def rows_of(self, asked: Mapping[str, Any]) -> tuple[Float, tuple[int, ...]]:
         """Covariates of anyone, which broadcast, as rows of this study's design, and their shape."""

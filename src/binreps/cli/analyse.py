@@ -68,6 +68,7 @@ def analyse_command(
     cost_false_positive: opt.CostFalsePositive = 1,
     cost_false_negative: opt.CostFalseNegative = 1,
     cost_inconclusive: opt.CostInconclusive = "0.25",
+    independent: opt.Independent = False,
     level: opt.Level = 0.9,
     up_to: opt.UpTo = None,
     out: opt.Out = None,
@@ -83,7 +84,7 @@ def analyse_command(
     shapes = prior_prevalence, prior_false_positive, prior_false_negative
     prior = opt.make_prior(*shapes, better_than_chance)
     loss = opt.make_loss(cost_false_positive, cost_false_negative, cost_inconclusive)
-    settings = opt.make_settings(method, prior, loss, level, up_to, model)
+    settings = opt.make_settings(method, prior, loss, level, up_to, model, independent)
     _check_folder(out)
     if by:
         if population or truth or recipe:

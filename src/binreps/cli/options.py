@@ -73,6 +73,10 @@ CostInconclusive = Annotated[
     str,
     _cost("--cost-inconclusive", "Of no answer; or two, if truly negative and truly positive: 0.1,0.3."),
 ]
+Independent = Annotated[
+    bool,
+    _choice("--independent", "Readings of one individual by its sources are independent given its status."),
+]
 Level = Annotated[float, _choice("--level", "Probability that intervals hold.")]
 UpTo = Annotated[
     int | None, _choice("--up-to", "Replicates of the decision table; as many as anyone had, if not given.")
@@ -125,10 +129,16 @@ def make_loss(false_positive: float, false_negative: float, inconclusive: str) -
 
 
 def make_settings(
-    method: str, prior: Prior, loss: Loss, level: float, up_to: int | None, model: str = AUTO
+    method: str,
+    prior: Prior,
+    loss: Loss,
+    level: float,
+    up_to: int | None,
+    model: str = AUTO,
+    independent: bool = False,
 ) -> Settings:
     """What the user chose, checked."""
-    return Settings(method.lower(), prior, loss, level, up_to, model.lower())
+    return Settings(method.lower(), prior, loss, level, up_to, model.lower(), independent)
 
 
 def numbers(option: str, text: str, wanted: int | None = None) -> Any:

@@ -21,11 +21,11 @@ from binreps.show.wording import (
     named_odds,
     named_rates,
     next_words,
-    plural,
     profile_words,
     read_words,
 )
 from binreps.table import Table, format_value
+from binreps.words import plural
 
 STYLES = {"negative": "black on #92c5de", "inconclusive": "black on #f7f7c6", "positive": "white on #b2182b"}
 SIGNS = {"negative": "−", "inconclusive": "?", "positive": "+", None: "·"}
@@ -66,6 +66,7 @@ def _source_blocks(part: Part) -> Iterator[RenderableType]:
     yield _indented(grid(part.source_population))
     how = f"numerical error below {part.fit.error:.2f} of a standard deviation; sampled"
     yield _indented(Text(f"{part.settings.level:.0%} intervals; {how}", style="dim"))
+    yield _indented(Text(f"In everyone's score, {part.fit.calibration}.", style="dim"))
 
 
 def _source_rows(sources: Table) -> Table:

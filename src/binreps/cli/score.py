@@ -55,14 +55,18 @@ def score_command(
     columns = opt.make_columns(locals())
     fit, saved = load_fit(model), read_json(model)
     recipe = None if columns or population else model_recipe(model)
-    if fit.has_sources and "source" not in columns and (named := _saved(saved, "input", "columns", "source")):
+    if (
+        fit.has_sources
+        and "source" not in columns
+        and (named := saved_value(saved, "input", "columns", "source"))
+    ):
         columns["source"] = named
-    population = population or _saved(saved, "input", "population")
+    population = population or saved_value(saved, "input", "population")
     if None not in fit.parts and population is None:
         raise DataError("the fit has several populations; name their column with --population")
     if fit.records is not None and "covariates" not in columns:
         columns["covariates"] = list(fit.records.names)
-    level = _saved(saved, "options", "level") or 0.9
+    level = saved_value(saved, "options", "level") or 0.9
     adding = Adding([fit], saved_loss(saved), new=not fitted, level=level)
     apart = [population] if population else []
     with opened_like(recipe, data, columns, apart, memory, sheet) as (opened, guess):
@@ -107,7 +111,7 @@ def opened_like(
         yield opened, opened.guess(columns, apart)
 
 
-def _saved(content: Any, *keys: str) -> Any:
+def saved_value(content: Any, *keys: str) -> Any:
     """A value inside a summary; None where it has none."""
     for key in keys:
         content = content.get(key) if isinstance(content, dict) else None
@@ -116,7 +120,7 @@ def _saved(content: Any, *keys: str) -> Any:
 
 def saved_loss(content: Any) -> Loss:
     """The costs of the earlier analysis; the usual ones for a fit saved alone."""
-    costs = _saved(content, "options", "loss")
+    costs = saved_value(content, "options", "loss")
     if not isinstance(costs, dict):
         return Loss()
     pair = costs.get("inconclusive_negative"), costs.get("inconclusive_positive")

@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, FitError, OptionError
+from binreps.fits.left_out import LeftOut
 from binreps.fits.posterior import Estimate, Marginal, Point, Posterior
 from binreps.model import ALIKE, NAMES, Float, Model, Prior, Rates, Records
 from binreps.notes import Note
@@ -86,6 +87,14 @@ class AnyFit(ABC):
     @abstractmethod
     def joint_draws(self, size: int, rng: np.random.Generator | int) -> Mapping[Hashable, Float]:
         """Independent draws of each population's parameters, shape (parameters, size); shared ones agree."""
+
+    @abstractmethod
+    def left_out(self) -> LeftOut:
+        """The log predictive density of every record, given all other individuals (SPEC 17)."""
+
+    @abstractmethod
+    def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
+        """n, s, the number of individuals and the score of every record of the data."""
 
     @abstractmethod
     def summary(self, level: float = 0.9) -> Table:
@@ -223,6 +232,13 @@ class Fit(AnyFit):
         """The numerical error of the ends of `.predict_interval`, the larger of the two."""
         return self._interval_error(asked, level, new=True)
 
+    def left_out(self) -> LeftOut:
+        """The log predictive density of every cell, given all other individuals."""
+        counts = self.counts
+        density, error = self.posterior.log_left_out(counts)
+        exact = np.full(len(counts), np.nan)
+        return LeftOut(counts.n, counts.s, counts.known, counts.weight, density, error, exact)
+
     def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
         """n, s, the number of individuals and the score of every record of the data."""
         return self.counts.n, self.counts.s, self.counts.weight, self.score(self.counts)
@@ -232,6 +248,10 @@ class Fit(AnyFit):
         asked, ends = (self.predict, self.predict_interval) if new else (self.score, self.score_interval)
         lower, upper = ends(n, s, level=level)
         return {"score": asked(n, s), "lower": lower, "upper": upper}
+
+    def profile(self, covariates: Mapping[str, Any]) -> Fit:
+        """The fit for whoever has these covariates, where the fit uses any."""
+        raise OptionError(f"the fit uses no covariates, got {shown(dict(covariates))}")
 
     def _chances(self, asked: tuple[Any, ...], *, new: bool) -> Estimate:
         return self.posterior.chances(Records.of(*asked), new=new)
@@ -450,13 +470,16 @@ def check_fit(fit: object) -> None:
         raise OptionError(f"fit must be what a fit_… function returned, got {type(fit).__name__}")
 
 
-def check_one_population(fit: object) -> None:
-    """Refuse what is no fit, and a fit of several populations, of which one must be chosen."""
+def check_one_population(fit: object, *, by_source: bool = False) -> None:
+    """Refuse what is no fit, and a fit of several populations, of which one must be chosen.
+
+    A fit by source is refused too, unless it can be asked about by who said what.
+    """
     check_fit(fit)
     if not isinstance(fit, Fit):
         advice = "of the fit of several populations choose one, such as fit[name]"
         raise OptionError(f"fit must be one fit, got {type(fit).__name__}; {advice}")
-    if fit.has_sources:
+    if fit.has_sources and not by_source:
         rule = "this needs error rates that all replicates share, and the fit has those of each source"
         raise OptionError(f"{rule}; next_reading says what a reading by each would tell")
 

@@ -21,6 +21,7 @@ from binreps.covariates import Category, CovariateTable
 from binreps.errors import DataError, OptionError
 from binreps.fits.base import PosteriorFit, Trouble, integrable
 from binreps.fits.covariate_troubles import troubles_of
+from binreps.fits.left_out import LeftOut
 from binreps.fits.points.cloud import Cloud, make_cloud
 from binreps.fits.points.density import STRAIGHT, Smooth
 from binreps.fits.points.posterior import CloudPosterior, log_odds_quantiles
@@ -319,6 +320,21 @@ class CovariatesFit(PosteriorFit):
         return (
             super().predict_interval(*asked, level=level) if own is None else self._ends_of(*own, level, True)
         )
+
+    def left_out(self) -> LeftOut:
+        """The log predictive density of every record, given all other individuals."""
+        table = self.records
+        masses = self.cloud.points.masses.T
+        values = np.zeros((len(table), masses.shape[1]))
+        known = table.known
+        for some, eta, negative, positive in self._blocks(Records(table.n, table.s), table.design()):
+            top = max(float(negative.max()), float(positive.max()))
+            up, down = _shares(eta, negative, positive)
+            own = known[some, None]
+            density = np.where(own != 0, up, 0.0) + np.where(own != 1, down, 0.0)
+            values[some] = top - np.log(np.maximum((1 / density) @ masses, 1e-300))
+        exact = np.full(len(table), np.nan)
+        return LeftOut(table.n, table.s, known, table.weight, values[:, 0], bound(values[:, 1:].T), exact)
 
     def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
         """n, s, the number of individuals and the score of every record of the data."""

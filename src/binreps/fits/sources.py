@@ -11,7 +11,9 @@ import numpy as np
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, OptionError
 from binreps.fits.base import Fit, Trouble
+from binreps.fits.left_out import LeftOut
 from binreps.fits.posterior import Estimate
+from binreps.fits.sampled.calibration import Calibration, learned_discount, learned_from_gold
 from binreps.fits.sampled.posterior import Few, SourcesPosterior
 from binreps.fits.sampled.prior import SourcePrior
 from binreps.fits.sampled.run import AGREE, sample
@@ -59,6 +61,11 @@ class SourcesFit(Fit):
     def counts(self) -> CountTable:  # type: ignore[override]
         """The individuals without their sources."""
         return self.readings.counts
+
+    @property
+    def calibration(self) -> Calibration:
+        """As how much of an independent one each reading counts, and what known statuses change."""
+        return self.posterior.calibration
 
     @property
     def sources(self) -> tuple[Hashable, ...]:
@@ -152,6 +159,12 @@ class SourcesFit(Fit):
             raise OptionError(f"{rule}, got {len(asked)} arguments")
         return Readings.asked(asked[0] if asked else self.readings)
 
+    def left_out(self) -> LeftOut:
+        """The log predictive density of every record, given all others; smoothed, as there are draws only."""
+        n, s = self.readings.sizes
+        density, error, shape = self.posterior.log_left_out(self.readings)
+        return LeftOut(n, s, self.readings.known, self.readings.weight, density, error, shape)
+
     def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
         """n, s, the number of individuals and the score of every record of the data."""
         return (*self.readings.sizes, self.readings.weight, self.score())
@@ -209,6 +222,20 @@ class SourcesFit(Fit):
         """The probability that each source's two error rates add up to 1, within some distance."""
         return np.asarray((np.abs(self._sums() - 1) < within).mean(axis=1))
 
+    def odds(self, source: Hashable) -> tuple[float, float]:
+        """By what a no and a yes of this source multiply the odds of being positive, at the mean rates.
+
+        A source that the fit has not seen counts as the mean of its population; a reading as the part of an
+        independent one that it is worth.
+        """
+        if source in self.sources:
+            j = self.sources.index(source)
+            p, q = (float(rates[j]) for rates in list(self.rates)[1:])
+        else:
+            p, q = float(self.posterior.mean[-4]), float(self.posterior.mean[-2])
+        part = self.calibration.discount
+        return (q / (1 - p)) ** part, ((1 - q) / p) ** part
+
     def _sums(self) -> Float:
         """Draws of p + q of each source."""
         size = len(self.sources)
@@ -224,7 +251,7 @@ class SourcesFit(Fit):
         how = (
             f"{chains} chains, worth {self.effective:,.0f} independent draws or more, R̂ up to {self.rhat:.3f}"
         )
-        return "\n".join([said, how, *map(str, self.notes)])
+        return "\n".join([said, how, str(self.calibration).capitalize(), *map(str, self.notes)])
 
     def troubles(self) -> Iterator[Trouble]:
         """Whether the chains can be trusted."""
@@ -266,6 +293,7 @@ def fit_sources(
     tol: float = 0.05,
     chains: int | None = None,
     sweeps: int | None = None,
+    independent: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> SourcesFit:
     """Estimate the prevalence and the error rates of each source, sampled until the error is small.
@@ -274,6 +302,11 @@ def fit_sources(
     population of sources with a mean and a spread that are learned too: a source with few readings is taken
     for one like the others. Single sources may be worse than chance; weighted by their readings, the sources
     of each connected component (those who read the same individuals, directly or through others) are not.
+
+    Real readings of one individual depend on each other given its status, as some are difficult. Scores and
+    predictions therefore count each reading as a part of an independent one (`fit.calibration`), learned
+    without truth by leaving one reading out; and where statuses are known these recalibrate the scores. Rates
+    and their intervals are those of the model.
 
     Parameters
     ----------
@@ -289,6 +322,8 @@ def fit_sources(
         Independent chains; 64 for small data, otherwise 16.
     sweeps : int, optional
         The most sweeps of each chain. If the error is not reached by then, `check` says so.
+    independent : bool
+        Whether readings of one individual are independent given its status: then scores are the model's.
     progress : callable, optional
         Called with the sweeps done and to do.
 
@@ -304,7 +339,9 @@ def fit_sources(
     >>> fit.rates.false_positive.round(1), fit.rates.false_negative.round(1)
     (array([0. , 0. , 0.4]), array([0. , 0. , 0.4]))
     >>> fit.predict([{"ann": 1, "eve": 0}, {"eve": 1}, {"someone new": 1}]).round(1)
-    array([1. , 0.6, 0.7])
+    array([1. , 0.6, 0.6])
+    >>> print(fit.calibration)
+    each reading counts as .70 of an independent one
     """
     check_readings(readings)
     if prior is not None and not isinstance(prior, SourcePrior):
@@ -316,8 +353,19 @@ def fit_sources(
         check_whole("sweeps", sweeps, 20, 10**7)
     chosen, data = prior or SourcePrior(), readings.merged()
     how: dict[str, Any] = {"tol": tol, "chains": chains, "sweeps": sweeps, "progress": progress}
-    sampled = sample(data, chosen, generator(rng), **how)
-    return SourcesFit(data, chosen, SourcesPosterior(data.sources, sampled), float(tol))
+    plain = SourcesPosterior(data.sources, sample(data, chosen, generator(rng), **how))
+    posterior = plain if independent else _calibrated(data, plain)
+    return SourcesFit(data, chosen, posterior, float(tol))
+
+
+def _calibrated(data: Readings, plain: SourcesPosterior) -> SourcesPosterior:
+    """The posterior whose scores count readings as what they are worth."""
+    posterior = plain.with_calibration(Calibration(learned_discount(data, *plain.at_the_mean(data))))
+    known = data.take(np.flatnonzero(data.known != UNKNOWN))
+    if not len(known):
+        return posterior
+    moved = learned_from_gold(posterior.without_status(known), known.known, known.weight)
+    return posterior.with_calibration(Calibration(posterior.calibration.discount, *moved))
 
 
 def check_readings(readings: object) -> None:

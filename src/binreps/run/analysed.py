@@ -59,7 +59,8 @@ def _one_part(data: Data, settings: Settings, offer: Offer, judge: Data | None) 
     """Everyone in one population, by results alone or by more, which then decides."""
     if offer.needs is None:
         return _part(None, data.counts, None, settings, offer, judge)
-    fit = offer.make(data.form(offer.needs), settings.prior)
+    how = {"independent": settings.independent} if offer.needs == "source" else {}
+    fit = offer.make(data.form(offer.needs), settings.prior, **how)
     part, notes = _part(None, data.counts, None, _plain(settings), MODELS["common"], judge)
     decisions, more = Table({"n": [], "s": []}), []
     if not fit.has_sources:

@@ -49,6 +49,7 @@ class Settings:
     level: float = 0.9
     replicates: int | None = None  # of the decision table; None: as many as anyone had, at most 20
     model: str = AUTO
+    independent: bool = False  # whether readings of one individual by sources are, given its status
 
     def __post_init__(self) -> None:
         check_method(self.method)

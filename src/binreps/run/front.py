@@ -58,7 +58,7 @@ def fit(
     formula: str | None = None,
     sheet: str | None = None,
     tol: float | None = None,
-    independent: bool = True,
+    independent: bool = False,
     most: int = MOST,
     **columns: Unpack[AllColumns],
 ) -> Any:
@@ -92,7 +92,8 @@ def fit(
     tol : float, optional
         The numerical error that a sampled model is to reach, in posterior standard deviations; 0.05.
     independent : bool
-        Whether the readings of one individual are independent given its status. There is no other model yet.
+        Whether the readings of one individual by sources are independent given its status. If not, each
+        counts as a part of one, learned without truth.
     most : int
         Readings to hold in memory. Of more, the error rates of sources are learned from a random part of the
         individuals, and a warning says so; `attach` and `score_file` score everyone.
@@ -140,11 +141,10 @@ def fit(
     if reference:
         raise OptionError(f"reference names levels of covariates, and there are none, got {shown(reference)}")
     if needs == "source":
-        if not independent:
-            raise OptionError("independent must be True: no model of dependent readings is built yet")
         data, found = _readings_of(table, columns, memory, sheet, most)
         warn_of(found)
-        return fit_sources(data, prior, rng=SEED if rng is None else rng, **how)  # type: ignore[arg-type]
+        how |= {"independent": independent, "rng": SEED if rng is None else rng}
+        return fit_sources(data, prior, **how)  # type: ignore[arg-type]
     if tol is not None:
         raise OptionError("tol is for models that are sampled, those with sources; the others are exact")
     counts, notes = _counts_of(table, columns, memory, sheet)

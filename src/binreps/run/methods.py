@@ -48,9 +48,9 @@ class Way:
     drawn: int = 0
     extras: Callable[[Any], dict[str, Any]] = lambda _: {}
 
-    def make(self, data: Any, prior: Any) -> Any:
+    def make(self, data: Any, prior: Any, **how: Any) -> Any:
         """The fit of these data under this prior, if there is one."""
-        return self.fit(data, self.prior(prior)) if self.takes_prior else self.fit(data)
+        return self.fit(data, self.prior(prior), **how) if self.takes_prior else self.fit(data, **how)
 
     def prior(self, prior: Prior) -> Any:
         """The prior as this way takes it: the mode needs shapes ≥ 1, which the usual prevalence lacks."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binreps.errors import DataError, OptionError
+from binreps.fits.sampled.calibration import Calibration
 from binreps.fits.sampled.posterior import SourcesPosterior
 from binreps.fits.sampled.prior import SourcePrior
 from binreps.fits.sampled.run import Sampled
@@ -42,6 +43,7 @@ def sources_to_dict(fit: SourcesFit) -> dict[str, Any]:
     return {
         "prior": asdict(fit.prior),
         "tol": fit.tol,
+        "calibration": asdict(fit.calibration),
         "sources": list(fit.sources),
         "readings": columns,
         "notes": [asdict(note) for note in fit.notes],
@@ -77,13 +79,23 @@ def sources_from_dict(content: Mapping[str, Any]) -> SourcesFit:
     fit = SourcesFit(
         readings,
         SourcePrior(**prior),
-        SourcesPosterior(sources, _sampled(len(sources), content["sampled"])),
+        SourcesPosterior(
+            sources, _sampled(len(sources), content["sampled"]), _calibration(content["calibration"])
+        ),
         float(content["tol"]),
         tuple(Note(**note) for note in content["notes"]),
     )
     if content.get("results") != {"prevalence": float(fit.posterior.mean[0]), "sources": _rows(fit)}:
         raise DataError("the results do not follow from the draws: the file was changed")
     return fit
+
+
+def _calibration(content: Mapping[str, Any]) -> Calibration:
+    """As how much each reading counts, and what known statuses change."""
+    found = Calibration(**{name: float(value) for name, value in content.items()})
+    if not (0 < found.discount <= 1 and found.slope > 0 and np.isfinite([found.shift, found.slope]).all()):
+        raise DataError(f"the calibration of the fit must have a discount in (0, 1], got {found}")
+    return found
 
 
 def _readings(sources: tuple[Any, ...], columns: Mapping[str, Any]) -> Readings:

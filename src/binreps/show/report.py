@@ -21,14 +21,13 @@ from binreps.show.wording import (
     named_odds,
     named_rates,
     next_words,
-    percent,
-    plural,
     profile_words,
     python_lines,
     read_words,
     with_interval,
 )
 from binreps.table import Table, format_value
+from binreps.words import percent, plural
 
 if TYPE_CHECKING:
     from jinja2 import Template
@@ -94,6 +93,7 @@ def _part(part: Part) -> dict[str, Any]:
         "next": next_words(part),
         "by_source": part.sources is not None,
         "sources": [] if part.sources is None else list(part.sources),
+        "calibration": "" if part.sources is None else str(part.fit.calibration),
         "rates": named_rates(part),
         "answers": _answers(part.answers),
         "lattice": _lattice(part.decisions),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,7 @@ def _options(settings: Settings) -> dict[str, Any]:
         "prior": {**prior_to_dict(settings.prior), "region": settings.prior.region.words},
         "loss": _loss(settings.loss),
         "level": settings.level,
+        "independent": settings.independent,
         "replicates": settings.replicates,
     }
 
@@ -126,6 +128,7 @@ def _sources(part: Part) -> dict[str, Any]:
     return {
         "sources": table_rows(part.sources),
         "population_of_sources": table_rows(part.source_population),
+        "calibration": {**asdict(part.fit.calibration), "sentence": str(part.fit.calibration)},
         "chains": {"rhat": plain(part.fit.rhat), "effective_draws": plain(part.fit.effective)},
     }
 

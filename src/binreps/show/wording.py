@@ -7,44 +7,19 @@ from collections.abc import Mapping
 from typing import Any
 
 from binreps._version import __version__
-from binreps.decide.loss import Loss, check_loss, decision_words
-from binreps.fits.base import Fit, check_one_population
-from binreps.fits.sources import SourcesFit
+from binreps.decide.loss import Loss
 from binreps.model import NAMES, Prior
 from binreps.run.analysis import Analysis, Estimate, Part, Settings, Source
 from binreps.run.models import MODELS, WAYS
 from binreps.table import Table, format_value
 from binreps.tables.roles import PARTS
+from binreps.words import percent, plural
 
 REFERENCES = (
     "Royer-Carenzi M, Lorenzo G, Pudlo P. Reconciling binary replicates: beyond the average. "
     "Statistics in Medicine, 2026. arXiv:2501.13745.",
     "Hui SL, Walter SD. Estimating the error rates of diagnostic tests. Biometrics, 1980; 36: 167–171.",
 )
-
-
-def percent(share: float) -> str:
-    """A share as a person says it: enough digits, and never 0% or 100% for what is neither.
-
-    Examples
-    --------
-    >>> [percent(share) for share in (0.2917, 0.0123, 0.00012, 1e-9, 0.99999, 0.5, 0.0, float("nan"))]
-    ['29.2%', '1.2%', '0.012%', 'below 0.001%', 'above 99.9%', '50.0%', '0%', 'undefined']
-    """
-    if share != share:
-        return "undefined"
-    if share in (0, 1):
-        return f"{share:.0%}"
-    if share > 0.9995:
-        return "above 99.9%"
-    if share < 1e-5:
-        return "below 0.001%"
-    return f"{100 * share:.1f}%" if share >= 0.001 else f"{100 * share:.2g}%"
-
-
-def plural(number: int, noun: str) -> str:
-    """A number and its noun: `1 cell`, `1,200 cells`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def with_interval(one: Estimate) -> str:
@@ -97,84 +72,6 @@ def _range(first: int, last: int) -> str:
     return str(first) if first == last else f"{first} to {last}"
 
 
-def explain(n: int, s: int, fit: Fit, loss: Loss, *, new: bool = False) -> str:
-    """Why an individual with s positives among n replicates is negative, inconclusive or positive.
-
-    Parameters
-    ----------
-    n, s : int
-        Replicates and positives of the individual.
-    fit : any fit
-    loss : Loss
-    new : bool
-        Whether the individual is new, rather than one the fit was made from.
-
-    Examples
-    --------
-    >>> from binreps.counts import CountTable
-    >>> from binreps.fits.bayes import fit_bayes
-    >>> fit = fit_bayes(CountTable([4, 4, 4, 4, 4], [0, 1, 2, 3, 4], weight=[50, 18, 6, 9, 17]))
-    >>> print(explain(2, 1, fit, Loss(inconclusive=0.2), new=True))
-    With 1 positive of 2 replicates the probability of being positive is 37.8%. On average the answer negative
-    would cost 0.378, inconclusive 0.2, positive 0.622: the cheapest is inconclusive.
-    """
-    check_one_population(fit)
-    check_loss(loss)
-    score = float((fit.predict if new else fit.score)(n, s))
-    if score != score:
-        return f"With {s} positive of {plural(n, 'replicate')} this method gives no probability."
-    costs = loss.risks(score)
-    answer = decision_words(loss.classify(score))
-    negative, inconclusive, positive = (f"{cost:.3g}" for cost in costs)
-    probability = f"With {s} positive of {plural(n, 'replicate')} the probability of being positive is"
-    expected = f"negative would cost {negative}, inconclusive {inconclusive}, positive {positive}"
-    return f"{probability} {percent(score)}. On average the answer {expected}: the cheapest is {answer}."
-
-
-def explain_readings(said: Any, fit: SourcesFit, loss: Loss, *, new: bool = False) -> str:
-    """Why an individual is negative, inconclusive or positive, by who said what.
-
-    Parameters
-    ----------
-    said : mapping of source to answer
-        0, 1, or (n, s).
-    fit : SourcesFit
-    loss : Loss
-    new : bool
-        Whether the individual is new, rather than one the fit was made from.
-
-    Examples
-    --------
-    >>> from binreps.fits.sources import fit_sources
-    >>> from binreps.readings import Readings
-    >>> rows = [[1, 1, 1], [1, 1, 0], [0, 0, 1], [0, 0, 0]]
-    >>> fit = fit_sources(Readings.wide(rows, ["ann", "bob", "eve"], [30, 20, 20, 30]), rng=1)
-    >>> print(explain_readings({"eve": 1}, fit, Loss()))  # doctest: +ELLIPSIS
-    A yes by eve multiplies the odds of being positive by 1.... Before any reading the probability was
-    50..., and
-    with these it is 6...: ...
-    """
-    rates = {name: (p, q) for name, p, q in zip(fit.sources, *list(fit.rates)[1:], strict=True)}
-    any_of = float(fit.posterior.mean[-4]), float(fit.posterior.mean[-2])
-    words = []
-    for name, answer in said.items():
-        n, s = answer if isinstance(answer, tuple | list) else (int(answer is not None), answer or 0)
-        p, q = rates.get(name, any_of)
-        for times, word, factor in ((s, "yes", (1 - q) / p), (n - s, "no", q / (1 - p))):
-            if times:
-                often = f"{times} × {word}" if times > 1 else f"a {word}"
-                words.append(
-                    f"{often} by {name} multiplies the odds of being positive by {factor**times:.3g}"
-                )
-    score = float((fit.predict if new else fit.score)(said))
-    answer = decision_words(loss.classify(score))
-    costs = ", ".join(f"{cost:.3g}" for cost in loss.risks(score))
-    who = "; ".join(words).capitalize() if words else "Nobody read it"
-    before = f"Before any reading the probability was {percent(fit.rates.prevalence)}"
-    rest = f"the answers negative, inconclusive and positive would cost {costs}, so the cheapest is {answer}"
-    return f"{who}. {before}, and with these it is {percent(score)}: {rest}."
-
-
 def methods_paragraph(analysis: Analysis) -> str:
     """What was done, ready to paste into a paper, with the numbers filled in."""
     settings, counts, part = analysis.settings, analysis.counts, analysis.main
@@ -194,8 +91,8 @@ def _model_sentence(part: Part) -> str:
     if part.sources is not None:
         who = plural(len(part.sources), "source")
         return (
-            f"They were given by {who}. Each individual has a latent status; given it, readings are "
-            "independent (Hui & Walter, 1980)."
+            f"They were given by {who}, each with error rates of its own (Hui & Walter, 1980). Each "
+            f"individual has a latent status; {part.fit.calibration}."
         )
     return (
         "Each individual has a latent status; given it, replicates are independent and err with a common "
@@ -283,6 +180,8 @@ def _chosen(settings: Settings) -> list[tuple[str, str]]:
     usual, loss = Settings(), settings.loss
     pairs = [(name, getattr(settings, name)) for name in ("model", "method")]
     chosen = [(name, value) for name, value in pairs if value != getattr(usual, name)]
+    if settings.independent:
+        chosen.append(("independent", ""))
     for name, shapes, other in zip(NAMES, settings.prior, usual.prior, strict=True):
         if shapes != other:
             chosen.append(_prior_option(name, shapes))

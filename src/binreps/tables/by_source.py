@@ -197,7 +197,7 @@ def _finished(people: Frame, kept: list[str], asked: Asked, prevalence: Any) -> 
         finish = _by_polars
     elif engine.is_pyspark() or engine.is_pyspark_connect():
         finish = _by_spark
-    return _decided(finish(people, kept, asked, prevalence), asked.loss)
+    return _decided(_moved(finish(people, kept, asked, prevalence), asked.fit.calibration), asked.loss)
 
 
 def _by_numpy(people: Frame, kept: list[str], asked: Asked, prevalence: Any) -> Frame:
@@ -214,6 +214,7 @@ def _by_numpy(people: Frame, kept: list[str], asked: Asked, prevalence: Any) -> 
         odds = sums + (prevalence[0] - prevalence[1])[:, None]
         score = expit(odds).mean(axis=0)
     ends = expit(np.quantile(odds, asked.tails, axis=0)) if odds.size else np.zeros((2, 0))
+    score, ends = asked.fit.calibration.moved(score), asked.fit.calibration.moved(ends)
     values: dict[str, Any] = {_SCORE: score, _LOWER: ends[0], _UPPER: ends[1]}
     types: dict[str, Any] = dict.fromkeys(values, nw.Float64) | {_DECISION: nw.String}
     if asked.loss is not None:
@@ -329,6 +330,19 @@ def _by_narwhals(people: Frame, kept: list[str], asked: Asked, prevalence: Any) 
     nothing = nw.lit(None).cast(nw.Float64)
     ends = {_LOWER: nothing, _UPPER: nothing}
     return people.with_columns(score.alias(_SCORE)).with_columns(**ends).select(*kept, _SCORE, *ends)
+
+
+def _moved(people: Frame, calibration: Any) -> Frame:
+    """Scores and the ends of their intervals as known statuses would have them."""
+    if not calibration.by_gold:
+        return people
+
+    def moved(name: str) -> nw.Expr:
+        inside = nw.col(name).clip(1e-15, 1 - 1e-15)
+        odds: nw.Expr = (inside.log() - (1 - inside).log()) * calibration.slope + calibration.shift
+        return (1 / (1 + (-odds).exp())).alias(name)
+
+    return people.with_columns(*map(moved, (_SCORE, _LOWER, _UPPER)))
 
 
 def _decided(people: Frame, loss: Any) -> Frame:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from binreps.decide import elicit
+from binreps.decide.answer import explain
 from binreps.decide.checks.run import check
 from binreps.decide.plan import plan
 from binreps.decide.stopping import next_replicates
@@ -30,7 +31,7 @@ from binreps.show.figures import figures
 from binreps.show.report import report
 from binreps.show.summary import plain, summary, table_rows
 from binreps.show.theme import theme, trusted
-from binreps.show.wording import command_line, explain, python_lines
+from binreps.show.wording import command_line, python_lines
 from binreps.tables.guess import Guess
 from binreps.tables.roles import PARTS, VOCABULARIES
 from binreps.web import limits
@@ -199,7 +200,7 @@ def explained(request: ExplainRequest) -> dict[str, str]:
     part = _part(_free_of_costs(request), request.population)
     pair = (request.n, request.s)
     n, s = (int(value) if float(value).is_integer() else value for value in pair)
-    return {"sentence": explain(n, s, part.fit, request.loss.loss(), new=request.new)}  # type: ignore[arg-type]
+    return {"sentence": explain(part.fit, request.loss.loss(), n, s, new=request.new).sentence}
 
 
 def checked(request: FitRequest) -> dict[str, Any]:
