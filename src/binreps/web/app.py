@@ -57,6 +57,7 @@ UploadId = Annotated[
     str | None, Form(description="The id by which /api/columns kept a file.", max_length=100)
 ]
 SheetName = Annotated[str | None, Form(description="The sheet of a workbook.", max_length=200)]
+Accept = Annotated[str, Header(description="application/x-ndjson: be told how far it is.")]
 RequestText = Annotated[str, Form(description="JSON as FileRequest describes it.")]
 
 
@@ -195,9 +196,12 @@ def _add_json(app: FastAPI, run: Run) -> None:
     """What works on counts."""
 
     @app.post("/api/fit", tags=["counts"])
-    async def fit(request: FitRequest) -> Response:
-        """Rates, everyone's score and decision, and the decision table: the summary of an analysis."""
-        return Json(await run(work.fit, request))
+    async def fit(request: FitRequest, accept: Accept = "") -> Response:
+        """Rates, everyone's score and decision, and the decision table: the summary of an analysis.
+
+        Whoever accepts `application/x-ndjson` gets it as a line `{"answer": …}`, and by leaving stops it.
+        """
+        return await _told(run, accept, work.fit, request)
 
     @app.post("/api/score", tags=["counts"])
     async def score(request: ScoreRequest) -> Response:
@@ -235,19 +239,24 @@ def _add_json(app: FastAPI, run: Run) -> None:
         return Json(await run(work.believed, request))
 
     @app.post("/api/plan", tags=["plan"])
-    async def plan(request: PlanRequest, accept: Annotated[str, Header()] = "") -> Response:
+    async def plan(request: PlanRequest, accept: Accept = "") -> Response:
         """How many individuals and replicates make the interval of the prevalence as narrow as wished.
 
         Whoever accepts `application/x-ndjson` gets lines: how far it is, and at last `{"answer": …}`.
         """
-        if accept == LINES:
-            return Followed(run, work.planned, request)
-        return Json(await run(work.planned, request))
+        return await _told(run, accept, work.planned, request)
 
     @app.post("/api/lines", tags=["files"])
     async def lines(request: LinesRequest) -> Response:
         """The command and the Python that repeat an analysis of a file."""
         return Json(await run(work.lines, request))
+
+
+async def _told(run: Run, accept: str, function: Callable[..., Any], request: Body) -> Response:
+    """The answer at once, or how far it is before it, for those who can be told."""
+    if accept == LINES:
+        return Followed(run, function, request)
+    return Json(await run(function, request))
 
 
 # Files -------------------------------------------------------------------------------------------------

@@ -195,11 +195,18 @@ class ScoreRequest(FitRequest):
 
 
 class ExplainRequest(FitRequest):
-    """One individual to explain."""
+    """One individual to explain: n and s, or who said what where sources differ."""
 
-    n: Whole = Field(examples=[6])
-    s: Whole = Field(examples=[2])
+    n: Whole = Field(0, examples=[6])
+    s: Whole = Field(0, examples=[2])
+    said: dict[str, StrictInt | tuple[StrictInt, StrictInt]] = Field(
+        {}, description="What each source said: 0, 1, or how many readings and how many of them are yes."
+    )
+    known_covariates: dict[str, StrictFloat | StrictInt | StrictStr | StrictBool] | None = Field(
+        None, description="The individual's covariates, where the model uses any."
+    )
     new: bool = Field(False, description="Whether it was not in the data of the fit.")
+    cost_per_replicate: StrictFloat = Field(0.01, description="What one more replicate costs.")
     population: str | None = None
 
 

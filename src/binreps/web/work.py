@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from binreps.decide import elicit
-from binreps.decide.answer import explain
+from binreps.decide.answer import Answer, explain
 from binreps.decide.checks.run import check
 from binreps.decide.plan import plan
 from binreps.decide.stopping import next_replicates
@@ -93,8 +93,8 @@ def ready() -> None:
     """Nothing: a process that has come here has loaded all it needs."""
 
 
-def fit(request: FitRequest) -> dict[str, Any]:
-    """The summary of an analysis, with the curves of its rates."""
+def fit(request: FitRequest, _: Path | None = None) -> dict[str, Any]:
+    """The summary of an analysis, with the curves of its rates and the score of every cell."""
     analysis = analysis_of(request)
     curves = [_curves(part) for part in analysis.parts]
     return {**summary(analysis), "curves": curves, "scores": _scores(request.cells, analysis)}
@@ -102,13 +102,13 @@ def fit(request: FitRequest) -> dict[str, Any]:
 
 def _scores(cells: Cells, analysis: Analysis) -> dict[str, list[Any]]:
     """Score and interval of each entry of the cells that were sent, in their order."""
-    data, level = cells.data()[0], analysis.settings.level
-    form = data.readings if analysis.fit.has_sources else analysis.fit.records and data.records
-    if form is not None:
-        ends = analysis.fit.score_interval(form, level=level)
-        columns = zip(("score", "lower", "upper"), (analysis.fit.score(form), *ends), strict=True)
-        return {name: [plain(value) for value in values.tolist()] for name, values in columns}
     names = ("score", "lower", "upper")
+    if (asked := _asked(cells, analysis)) is not None:
+        (of, more), level = asked, analysis.settings.level
+        values = (analysis.fit.score(*of, **more), *analysis.fit.score_interval(*of, level=level, **more))
+        return {
+            name: [plain(value) for value in each.tolist()] for name, each in zip(names, values, strict=True)
+        }
     found = {
         (part.name, row["n"], row["s"]): [plain(row[name]) for name in names]
         for part in analysis.parts
@@ -120,6 +120,15 @@ def _scores(cells: Cells, analysis: Analysis) -> dict[str, list[Any]]:
     places = zip(of, cells.n, cells.s, strict=True)
     entries = [found.get(key, [None] * len(names)) for key in places]
     return {name: [entry[i] for entry in entries] for i, name in enumerate(names)}
+
+
+def _asked(cells: Cells, analysis: Analysis) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """What to ask a fit about the cells, where results alone do not settle a score."""
+    if analysis.fit.has_sources:
+        return (cells.data()[0].readings,), {}
+    if analysis.fit.records is not None:
+        return (cells.n, cells.s), {"covariates": cells.covariates}
+    return None
 
 
 def _curves(part: Part) -> dict[str, Any]:
@@ -194,13 +203,38 @@ def decide(request: FitRequest) -> dict[str, Any]:
     return {"tables": tables, "thresholds": list(analysis.settings.loss.thresholds)}
 
 
-def explained(request: ExplainRequest) -> dict[str, str]:
-    """Why one individual gets its answer."""
+def explained(request: ExplainRequest) -> dict[str, Any]:
+    """The answer for one individual: the chance, why, what it rests on, and the next step."""
     limits.check_size("replicates", _finite(request.n), limits.REPLICATES)
-    part = _part(_free_of_costs(request), request.population)
-    pair = (request.n, request.s)
-    n, s = (int(value) if float(value).is_integer() else value for value in pair)
-    return {"sentence": explain(part.fit, request.loss.loss(), n, s, new=request.new).sentence}
+    fit = _part(_free_of_costs(request), request.population).fit
+    whole = [int(value) if float(value).is_integer() else value for value in (request.n, request.s)]
+    answer = explain(
+        fit,
+        request.loss.loss(),
+        *([request.said] if fit.has_sources else whole),
+        covariates=request.known_covariates,
+        new=request.new,
+        level=request.level,
+        cost_per_replicate=request.cost_per_replicate,
+    )
+    numbers = {name: plain(getattr(answer, name)) for name in ("probability", "lower", "upper")}
+    told = {name: getattr(answer, name) for name in ("said", "decision", "costs", "reasons", "basis")}
+    return {"sentence": answer.sentence, **numbers, **told, "next": _next_step(answer)}
+
+
+def _next_step(answer: Answer) -> dict[str, Any] | None:
+    """What to do next, in a sentence, its branches, and where testing on would lead."""
+    step = answer.next
+    if step is None or answer.decision is None:
+        return None
+    lines = list(step.lines(answer.decision))
+    return {
+        "sentence": lines[0],
+        "pays": step.pays,
+        "source": step.source,
+        "branches": [asdict(branch) for branch in step.branches],
+        "path": lines[-1] if len(lines) > 1 + len(step.branches) else None,
+    }
 
 
 def checked(request: FitRequest) -> dict[str, Any]:

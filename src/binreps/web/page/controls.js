@@ -145,7 +145,9 @@ export function choices(methods, kept) {
   });
 }
 
-export function showChoices(settings, methods) {
+// Only where every test errs alike is there another method to choose.
+export function showChoices(settings, model) {
+  byId("method").disabled = model !== "common";
   byId("method").value = settings.method;
   if (byId("method").value !== settings.method) byId("method").value = USUAL.method;
   byId("level").value = String(settings.level);
@@ -154,5 +156,4 @@ export function showChoices(settings, methods) {
     byId("replicates").value = settings.replicates ?? "";
     mark(byId("replicates"), null);
   }
-  byId("model-now").textContent = methods[settings.method] ?? "";
 }

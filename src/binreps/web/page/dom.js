@@ -14,7 +14,7 @@ function made(element, attributes, children) {
     if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
     else element.setAttribute(name, value === true ? "" : value);
   }
-  element.append(...children.flat().filter(there));
+  element.append(...children.flat(Infinity).filter(there));
   return element;
 }
 
@@ -24,7 +24,7 @@ export const svg = (tag, attributes, ...children) =>
   made(document.createElementNS(SVG, tag), attributes, children);
 
 export function fill(id, ...children) {
-  byId(id).replaceChildren(...children.flat().filter(there));
+  byId(id).replaceChildren(...children.flat(Infinity).filter(there));
 }
 
 // A table from rows of objects; `columns` maps a key to its title, `shown` a value to text or an element.

@@ -1,21 +1,29 @@
 // The page: data come in, are fitted on the server, and decided here, at once, whenever a cost moves.
 
-import { ask, latest } from "./api.js";
+import { ask, follow, latest } from "./api.js";
 import { beliefs, choices, costSliders, priorOf, showBeliefs, showChoices, showCosts } from "./controls.js";
+import { showCovariates, showTicks } from "./covariates.js";
 import { dataDoor } from "./data.js";
 import { rule } from "./decide.js";
 import { byId, fill, h, tell } from "./dom.js";
 import { showJudged } from "./judged.js";
+import { showModels, usable } from "./models.js";
 import { offered } from "./offered.js"; // parts of columns, words, methods: made by the server
-import { answerView, fromScore, fromTable, patientFields } from "./patient.js";
+import { answerView, covariateFields, fromScore, fromTable, patientFields, readingFields } from "./patient.js";
 import { everyone, peopleTable } from "./people.js";
 import { difference, pinBoard } from "./pins.js";
 import { USUAL, keeper } from "./settings.js";
+import { sourcesPart } from "./sources.js";
 import { tools } from "./tools.js";
 import { triangle } from "./triangle.js";
+import { short } from "./words.js";
 import { showAnswers, showFindings, showFit, showRisks, showVerdict } from "./view.js";
 
-const page = { data: null, fit: null, fitted: null, prior: {}, part: 0, patient: { n: 6, s: 2 }, people: [], told: null };
+const PATIENCE = 1000; // milliseconds before a fit shows that it takes longer
+const SHOWN = 40; // sources that can be asked about by hand
+
+// `profile` is the typical risk whose answers are shown; `said` and `known` belong to the one patient.
+const page = { data: null, fit: null, prior: {}, part: 0, patient: { n: 6, s: 2 }, said: {}, known: null, profile: null, people: [], told: null };
 
 const methods = Object.fromEntries(offered.methods.map(({ id, name }) => [id, name]));
 const kept = keeper(changed);
@@ -24,11 +32,15 @@ const cells = triangle(choosePatient);
 const fields = patientFields(choosePatient);
 const table = peopleTable(explainPerson, () => redraw());
 const pins = pinBoard(kept);
+const sources = sourcesPart();
 
 const settings = () => kept.now();
 const population = () => page.fit.populations[page.part];
 const loss = () => ({ false_positive: settings().falsePositive, false_negative: settings().falseNegative, inconclusive: settings().inconclusive });
-const fitting = () => ({ prior: page.prior, method: settings().method, level: settings().level, replicates: settings().replicates });
+const model = () => (page.data ? usable(offered.models, settings().model, page.data.cells) : settings().model);
+const fitting = () => ({ prior: page.prior, model: model(), method: model() === "common" ? settings().method : "bayes", level: settings().level, replicates: settings().replicates });
+const bySource = () => Boolean(population().sources);
+const decisions = () => population().profiles?.find(({ name }) => name === page.profile)?.decisions ?? population().decisions;
 const request = () => ({ ...fitting(), loss: loss() });
 const about = () => ({ cells: page.data.cells, ...request() });
 const fail = (error) => tell("wrong", error?.message ?? null);
@@ -37,14 +49,26 @@ const more = tools({ ready: () => page.fit !== null, about, request, population,
 const OF_COSTS = ["falsePositive", "falseNegative", "inconclusive"];
 
 function loaded(data) {
-  Object.assign(page, { data, fit: null, part: 0 });
+  Object.assign(page, { data, fit: null, part: 0, said: {}, known: null, profile: null });
+  byId("results").classList.add("unfitted");
   const most = Math.min(Math.max(...data.cells.n, 1), 20);
   page.patient = { n: most, s: Math.round(most / 3) };
   fields.show(page.patient);
+  readingFields((data.cells.readings?.sources ?? []).slice(0, SHOWN), (said) => { page.said = said; redraw(); explain(); });
+  covariateFields(data.cells.covariates, (known) => { page.known = known; redraw(); explain(); });
+  showTicks(door.columns(), door.part, tick);
   pins.clear();
   table.close();
   showVerdict(null);
+  showSettings();
   refit();
+}
+
+// A covariate was ticked: the file is read again, and the model that uses covariates takes over.
+async function tick(parts) {
+  await door.reread(parts);
+  const some = Boolean(page.data.cells.covariates);
+  if (some || settings().model === "covariates") kept.choose({ model: some ? "covariates" : "common" });
 }
 
 // A setting has changed: costs decide here, at once; anything else is a new fit.
@@ -61,27 +85,45 @@ function showSettings() {
   byId("redo").disabled = !future;
   showCosts(settings());
   showBeliefs(settings());
-  showChoices(settings(), methods);
+  showChoices(settings(), model());
+  if (page.data) showModels(offered.models, model(), page.data.cells, (id) => kept.choose({ model: id }));
 }
 
 const refit = latest(30, async (signal) => {
   if (!page.data) return;
   byId("results").setAttribute("aria-busy", "true");
+  const stop = new AbortController();
+  signal.addEventListener("abort", () => stop.abort());
+  const timer = setTimeout(() => working(stop), PATIENCE);
   try {
-    const prior = await priorOf(settings(), signal);
+    const prior = await priorOf(settings(), stop.signal);
     const asked = { cells: page.data.cells, ...fitting(), prior };
-    page.fit = await ask("/api/fit", asked, signal);
+    page.fit = await follow("/api/fit", asked, () => {}, stop.signal);
     page.prior = prior;
     fail(null);
     showPopulations();
     redrawFit();
   } catch (error) {
-    if (error.name === "AbortError") throw error;
-    if (!error.said) fail(error);
+    if (signal.aborted) throw error;
+    if (error.name === "AbortError") kept.undo(); // stopped by hand: back to what was fitted
+    else if (!error.said) fail(error);
   } finally {
-    if (!signal.aborted) byId("results").setAttribute("aria-busy", "false");
+    clearTimeout(timer);
+    if (!signal.aborted) {
+      working(null);
+      byId("results").setAttribute("aria-busy", "false");
+    }
   }
 });
+
+// A fit that takes longer says so, and can be stopped.
+function working(stop) {
+  byId("working").hidden = stop === null;
+  if (stop === null) return;
+  const name = offered.models.find(({ id }) => id === model())?.name ?? "";
+  fill("working", h("span", {}, `Fitting: ${name.toLowerCase()}`), h("progress", { "aria-label": "Fitting" }),
+    h("button", { type: "button", onclick: () => stop.abort() }, "Stop"));
+}
 
 function showPopulations() {
   const several = page.fit.populations.length > 1;
@@ -91,15 +133,32 @@ function showPopulations() {
 
 function redrawFit() {
   page.people = everyone(page.data, page.fit, population().name);
+  byId("results").classList.remove("unfitted");
   showFit(page.fit, page.part, page.data.notes, methods);
+  sources.show(population().sources, door.columns().find(({ name }) => door.part(name) === "source")?.name ?? "source");
+  showCovariates(population());
+  showWhose();
   redraw();
   followUp();
+}
+
+// What can be asked of one patient: s of n, or who said what; and for whom the triangle is.
+function showWhose() {
+  const profiles = population().profiles ?? [];
+  byId("whose").hidden = !profiles.length;
+  const one = ({ name, covariates }) => `${name}: ${Object.entries(covariates).map(([key, value]) => `${key} ${typeof value === "number" ? short(value) : value}`).join(", ")}`;
+  fill("profile", h("option", { value: "" }, "covariates not known"), profiles.map((profile) => h("option", { value: profile.name, selected: profile.name === page.profile }, one(profile))));
+  byId("next-individual").classList.toggle("by-source", bySource());
+  byId("asked-results").hidden = bySource();
+  byId("asked-readings").hidden = !bySource();
+  byId("asked-covariates").hidden = !profiles.length;
+  byId("next").hidden = bySource();
 }
 
 function redraw() {
   if (!page.fit) return;
   const best = rule(settings());
-  cells.show(population().decisions, best, page.patient);
+  cells.show(decisions(), best, page.patient);
   showPatient(best);
   table.show(page.people, best, Boolean(page.data.individuals));
   const sums = { negative: 0, inconclusive: 0, positive: 0 };
@@ -115,17 +174,18 @@ function redraw() {
 // One patient: at once from the table, in full when the server has answered.
 function showPatient(best) {
   const told = page.told?.key === patientKey() ? page.told.answer : null;
-  const here = fromTable(population().decisions, page.patient, best);
+  const here = page.known || bySource() ? null : fromTable(decisions(), page.patient, best);
   const answer = told ? { ...here, ...told } : here;
   fill("patient", answerView(answer, best));
-  const most = population().decisions.at(-1).n;
-  if (page.patient.n > most) {
+  const most = decisions().at(-1)?.n;
+  if (page.patient.n > most && !bySource()) {
     byId("patient").append(h("p", { class: "small quiet" }, `Beyond the ${most} tests of the triangle. `,
       page.patient.n <= 50 ? h("button", { type: "button", class: "link", onclick: () => kept.choose({ replicates: page.patient.n }) }, `Extend it to ${page.patient.n}`) : null));
   }
 }
 
-const patientKey = () => JSON.stringify([page.patient, loss(), population().name]);
+const covariatesOf = () => page.known ?? population().profiles?.find(({ name }) => name === page.profile)?.covariates ?? null;
+const patientKey = () => JSON.stringify([page.patient, page.said, covariatesOf(), loss(), fitting(), population().name]);
 
 function choosePatient(patient) {
   page.patient = patient;
@@ -164,7 +224,7 @@ const explain = latest(150, async (signal) => {
   const key = patientKey();
   let answer;
   try {
-    answer = await ask("/api/explain", { ...about(), ...page.patient, new: true, population: population().name }, signal);
+    answer = await ask("/api/explain", { ...about(), ...page.patient, said: page.said, known_covariates: covariatesOf(), new: true, population: population().name }, signal);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     answer = { probability: null, sentence: error.message };
@@ -176,9 +236,18 @@ const explain = latest(150, async (signal) => {
 
 // What explains the answer of someone in the data; the element is filled when the server answers.
 function explainPerson(person, place = h("div", { role: "status" }, "…")) {
-  const asked = { ...about(), n: person.n, s: person.s, new: false, population: population().name };
+  const asked = { ...about(), n: person.n, s: person.s, ...toldOf(person.cell), new: false, population: population().name };
   ask("/api/explain", asked).then((answer) => place.replaceChildren(...answerView({ ...fromScore(person, rule(settings())), ...answer }, rule(settings()))), (error) => place.replaceChildren(error.message));
   return place;
+}
+
+// Who said what of someone, and what else is known, by the cell that they belong to.
+function toldOf(cell) {
+  const { readings, covariates } = page.data.cells;
+  const said = {};
+  if (bySource()) readings.cell.forEach((one, i) => { if (one === cell) said[readings.sources[readings.source[i]]] = [readings.yes[i] + readings.no[i], readings.yes[i]]; });
+  const known = population().profiles ? Object.fromEntries(Object.entries(covariates).map(([name, values]) => [name, values[cell]])) : null;
+  return { said, known_covariates: known };
 }
 
 const check = latest(300, async (signal) => {
@@ -215,6 +284,7 @@ document.addEventListener("keydown", (event) => {
   else kept.undo();
 });
 byId("population").addEventListener("change", (event) => { page.part = Number(event.target.value); pins.clear(); redrawFit(); });
+byId("profile").addEventListener("change", (event) => { page.profile = event.target.value || null; redraw(); explain(); });
 byId("more-rates").addEventListener("toggle", () => redraw());
 byId("dock-settings").addEventListener("click", () => {
   const open = document.body.classList.toggle("settings-open");

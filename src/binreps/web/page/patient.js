@@ -37,7 +37,7 @@ export function answerView(answer, best) {
     answer.next ? nextStep(answer.next) : null,
     h("h3", {}, "Why this answer"),
     answer.reasons?.length ? h("ul", { class: "small" }, answer.reasons.map((reason) => h("li", {}, reason))) : null,
-    h("p", { class: "small" }, answer.sentence ?? "It costs least on average."),
+    h("p", { class: "small" }, (!answer.reasons?.length && answer.sentence) || "It costs least on average."),
     why(answer),
     answer.basis ? h("p", { class: "small quiet basis" }, `Rests on ${answer.basis}.`) : null,
   ].filter(Boolean);
@@ -95,4 +95,39 @@ export function patientFields(onPatient) {
       if (Number(s.value) === patient.s && Number(n.value) === patient.n) for (const input of [s, n]) mark(input, null);
     },
   };
+}
+
+// Who said what about one patient, where sources differ.
+export function readingFields(sources, onSaid) {
+  const said = {};
+  const fields = sources.map((name, i) => {
+    const change = (event) => {
+      if (event.target.value === "") delete said[name];
+      else said[name] = Number(event.target.value);
+      onSaid({ ...said });
+    };
+    return h("div", {}, h("label", { for: `said-${i}` }, name), h("select", { id: `said-${i}`, "data-source": name, onchange: change },
+      [["", "not asked"], ["1", "said yes"], ["0", "said no"]].map(([value, text]) => h("option", { value }, text))));
+  });
+  byId("asked-readings").replaceChildren(...fields);
+}
+
+// What else is known of one patient, where the model uses it; empty for what is not.
+export function covariateFields(covariates, onKnown) {
+  const known = {};
+  const fields = Object.entries(covariates ?? {}).map(([name, values], i) => {
+    const number = values.every((value) => typeof value === "number");
+    const change = (event) => {
+      const { value } = event.target;
+      if (value === "") delete known[name];
+      else known[name] = number ? Number(value) : value;
+      onKnown(Object.keys(known).length === Object.keys(covariates).length ? { ...known } : null);
+    };
+    const attributes = { id: `known-${i}`, "data-known": name, oninput: change };
+    const levels = [...new Set(values)].sort().map((level) => h("option", { value: level }, String(level)));
+    return h("div", {}, h("label", { for: `known-${i}` }, name), number ? h("input", { type: "number", step: "any", placeholder: "not known", ...attributes })
+      : h("select", attributes, h("option", { value: "" }, "not known"), levels));
+  });
+  byId("asked-covariates").replaceChildren(...fields);
+  byId("asked-covariates").hidden = !fields.length;
 }

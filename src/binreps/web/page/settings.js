@@ -4,7 +4,7 @@
 export const USUAL = {
   falsePositive: 1, falseNegative: 1, inconclusive: 0.25,
   prevalence: null, false_negative: null, false_positive: null, // [expected, surprising], once it was moved
-  better: false, method: "bayes", level: 0.9, replicates: null,
+  model: "common", better: false, method: "bayes", level: 0.9, replicates: null,
 };
 
 const CLOSE = 800; // milliseconds in which moves of one control are one step of undo
@@ -18,6 +18,7 @@ const READ = {
   falsePositive: positive, falseNegative: positive, inconclusive: positive,
   prevalence: pair, false_negative: pair, false_positive: pair,
   better: (text) => text === "true",
+  model: (text) => text,
   method: (text) => text,
   level: (text) => (Number(text) > 0 && Number(text) < 1 ? Number(text) : undefined),
   replicates: (text) => (Number.isInteger(Number(text)) && Number(text) >= 1 && Number(text) <= 50 ? Number(text) : undefined),

@@ -8,7 +8,9 @@ import { SIGNS, count, percent, plural } from "./words.js";
 export function showFit(fit, part, notes, methods) {
   const population = fit.populations[part];
   fill("cards", Object.entries(population.headline).map(([name, one]) => number(name, one, fit.options.level)));
-  const sentences = new Set([...notes, ...fit.notes].map((note) => note.sentence));
+  const used = fit.populations[part].sources ? "source-not-used" : "covariates-not-used";
+  const kept = [...notes.filter(({ id }) => id !== used || !(population.sources ?? population.odds_ratios)), ...fit.notes];
+  const sentences = new Set(kept.map((note) => note.sentence));
   fill("notes", sentences.size ? h("details", { class: "card" }, h("summary", {}, plural(sentences.size, "note")),
     [...sentences].map((sentence) => h("p", { class: "note" }, sentence))) : null);
   fill("curves", rateCurves(fit.curves[part] ?? {}));
