@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import random
+import re
 import socket
 import threading
 from collections.abc import Iterator
@@ -440,7 +441,7 @@ def test_individuals_can_be_found_and_filtered(page: Any) -> None:
 
 def test_everything_works_from_the_keyboard(page: Any) -> None:
     def tab_to(name: str) -> None:
-        for _ in range(60):
+        for _ in range(90):
             page.keyboard.press("Tab")
             if page.evaluate("() => document.activeElement.id") == name:
                 return
@@ -450,6 +451,7 @@ def test_everything_works_from_the_keyboard(page: Any) -> None:
     page.keyboard.press("Enter")
     expect(page.locator("#triangle button").first).to_be_visible()
     before = answers(page)
+    page.focus("#costs summary")
     tab_to("inconclusive")
     ring = page.evaluate("() => getComputedStyle(document.activeElement).outlineStyle")
     assert ring == "solid"
@@ -470,6 +472,11 @@ def test_everything_works_from_the_keyboard(page: Any) -> None:
     tab_to("get-report")
 
 
+def axe(page: Any) -> list[tuple[str, str]]:
+    """What hinders people who use a keyboard, a screen reader or other colours."""
+    return [(one["id"], one["nodes"][0]["html"]) for one in Axe().run(page).response["violations"]]
+
+
 @pytest.mark.parametrize(("scheme", "width"), [("light", 1280), ("dark", 390)])
 def test_accessibility(browser: Any, address: str, scheme: str, width: int) -> None:
     context = browser.new_context(
@@ -477,8 +484,18 @@ def test_accessibility(browser: Any, address: str, scheme: str, width: int) -> N
     )
     page = context.new_page()
     page.goto(address)
-    load_example(page)
+    assert axe(page) == []
+    load_example(page, "readers")
+    if width < 760:
+        page.click("#dock-settings")
     page.check("#prevalence-on")
+    page.check("#model-sources")
+    expect(page.locator("#sources-table tbody tr")).to_have_count(5, timeout=90_000)
+    assert axe(page) == []
+    page.check("#model-common")
+    expect(page.locator("#triangle button").first).to_be_visible()
+    if width < 760:
+        page.click("#dock-settings")
     page.click("#change")
     page.click("#first-rows summary")
     for details in ("#more-rates", "#repeat"):
@@ -492,8 +509,7 @@ def test_accessibility(browser: Any, address: str, scheme: str, width: int) -> N
     page.click("#plan-find")
     expect(page.locator("#plan-table td").first).to_be_visible(timeout=90_000)
     expect(page.locator("#checks")).not_to_be_empty()
-    found = Axe().run(page).response["violations"]
-    assert [(one["id"], one["nodes"][0]["html"]) for one in found] == []
+    assert axe(page) == []
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
     context.close()
 
@@ -506,3 +522,145 @@ def test_figures_are_drawn_without_eval(page: Any) -> None:
     with pytest.raises(Error):  # and nobody else can bring a script
         page.add_script_tag(content="window.inline = 1")
     page.complaints.clear()
+
+
+def test_an_impossible_cost_is_marked_and_the_last_answers_stay(page: Any) -> None:
+    load_example(page)
+    before = answers(page)
+    for wrong in ("0", "-3", ""):
+        page.fill("#falseNegative-number", wrong)
+        expect(page.locator("#falseNegative-number")).to_have_attribute("aria-invalid", "true")
+        expect(page.locator("#falseNegative-bad")).to_contain_text("the last one counts")
+        assert answers(page) == before
+    page.fill("#falseNegative-number", "10")
+    expect(page.locator("#falseNegative-number")).not_to_have_attribute("aria-invalid", "true")
+    expect(page.locator("#falseNegative-bad")).to_be_hidden()
+    page.wait_for_timeout(100)
+    assert answers(page) == expected_answers(br.Loss(1, 10))
+    page.fill("#patient-s", "7")
+    expect(page.locator("#patient-bad")).to_contain_text("At most 6: only 6 tests were done.")
+    expect(page.locator("#patient")).to_contain_text("2 positive of 6 tests")
+
+
+def test_settings_are_in_the_address_without_data_and_can_be_undone(page: Any) -> None:
+    load_example(page)
+    move(page, "#inconclusive", -1)
+    page.wait_for_timeout(900)  # another step of undo
+    page.select_option("#level", "0.95")
+    address = page.url
+    assert address.partition("#")[2] == "inconclusive=0.1&level=0.95"
+    page.click("#undo")
+    expect(page.locator("#level")).to_have_value("0.9")
+    page.focus("#pin")
+    page.keyboard.press("Control+z")
+    expect(page.locator("#inconclusive-number")).to_have_value("0.25")
+    assert answers(page) == expected_answers(br.Loss())
+    page.click("#redo")
+    expect(page.locator("#inconclusive-number")).to_have_value("0.1")
+    page.goto("about:blank")
+    page.goto(address)
+    load_example(page)
+    expect(page.locator("#level")).to_have_value("0.95")
+    assert answers(page) == expected_answers(br.Loss(inconclusive=0.1))
+
+
+def test_the_triangle_is_walked_by_keys_and_one_patient_has_a_next_step(page: Any) -> None:
+    load_example(page)
+    page.fill("#patient-n", "4")
+    expect(page.locator("#patient h3").first).to_have_text("Test once more: either result settles it.")
+    page.focus("#triangle [aria-pressed=true]")
+    for key, pair in (
+        ("+", (5, 3)),
+        ("ArrowUp", (4, 3)),
+        ("-", (5, 3)),
+        ("ArrowLeft", (5, 2)),
+        ("End", (5, 5)),
+    ):
+        page.keyboard.press(key)
+        cell = page.locator("#triangle [aria-pressed=true]")
+        expect(cell).to_be_focused()
+        assert (cell.get_attribute("data-n"), cell.get_attribute("data-s")) == tuple(map(str, pair))
+    label = page.locator("#triangle [data-n='4'][data-s='2']").get_attribute("aria-label")
+    assert label.endswith("%, inconclusive")
+    assert label.startswith("2 positive of 4: 43")
+
+
+def test_pinned_settings_say_who_gets_another_answer(page: Any) -> None:
+    load_example(page)
+    page.click("#pin")
+    before = answers(page)
+    move(page, "#inconclusive", -1)
+    after = expected_answers(br.Loss(inconclusive=0.1))
+    moved = after["inconclusive"] - before["inconclusive"]
+    pin = page.locator(".pin:not(.now)")
+    expect(pin).to_contain_text(f"{moved} answers are different")
+    expect(pin).to_contain_text("− negative: P004")
+    pin.get_by_role("button", name="Use").click()
+    page.wait_for_timeout(100)
+    assert answers(page) == before
+
+
+def test_rows_sort_and_open_with_their_next_step(page: Any) -> None:
+    load_example(page)
+    page.click("th[data-column=score] button")
+    expect(page.locator("th[data-column=score]")).to_have_attribute("aria-sort", "descending")
+    page.click("th[data-column=name] button")
+    expect(page.locator("th[data-column=name]")).to_have_attribute("aria-sort", "ascending")
+    first = page.locator("#people tbody button").first
+    expect(first).to_have_text("P001")
+    first.focus()
+    page.keyboard.press("Enter")
+    expect(page.locator("#people tbody button").first).to_have_attribute("aria-expanded", "true")
+    counts, rows = screening_counts(), [row for row in br.load_screening() if row["individual"] == "P001"]
+    n, s = sum(row["result"] is not None for row in rows), sum(row["result"] == 1 for row in rows)
+    answer = explain(br.fit_bayes(counts), br.Loss(), n, s)
+    expect(page.locator("#people .detail")).to_contain_text(answer.sentence)
+    expect(page.locator("#people .detail h3").first).to_have_text(answer.next.sentence(answer.decision))
+
+
+def test_each_reader_has_rates_and_a_slide_says_who_said_what(page: Any) -> None:
+    load_example(page, "readers")
+    expect(page.locator("#judged")).to_be_visible()
+    page.check("#model-sources")
+    expect(page.locator("#sources-words")).to_contain_text("Berg calls too much", timeout=90_000)
+    expect(page.locator("#sources-picture title")).to_have_count(5)
+    page.click("#sources-table th[data-column=false_negative] button")
+    expect(page.locator("#sources-table tbody tr").first).to_contain_text("Diaz")
+    page.select_option("[data-source=Berg]", "1")
+    expect(page.locator("#patient")).to_contain_text("A yes by Berg multiplies the odds")
+    page.locator("#people tbody button").first.click()
+    expect(page.locator("#people .detail li")).to_have_count(4)
+
+
+def test_a_ticked_covariate_is_used_and_has_an_odds_ratio(page: Any) -> None:
+    load_example(page, "wells")
+    page.check("[data-covariate=temperature]")
+    expect(page.locator("#odds svg")).to_have_attribute(
+        "aria-label", re.compile("temperature"), timeout=120_000
+    )
+    expect(page.locator("#model-covariates")).to_be_checked()
+    page.select_option("#profile", "high risk")
+    expect(page.locator("#patient")).to_contain_text("the cheapest is", timeout=60_000)
+    page.uncheck("[data-covariate=temperature]")
+    expect(page.locator("#covariate-part")).to_be_hidden(timeout=60_000)
+
+
+def test_print_has_the_summary_and_no_settings(page: Any) -> None:
+    load_example(page)
+    page.emulate_media(media="print")
+    for place in ("#controls", "#data", "#dock", ".patient", "#search", ".bar"):
+        expect(page.locator(place)).to_be_hidden()
+    for place in ("#print-title", "#verdict", "#answers", "#triangle", "#print-people"):
+        expect(page.locator(place)).to_be_visible()
+    expect(page.locator("#print-people")).to_contain_text("in need of another test: P003")
+
+
+def test_a_plan_shows_how_far_it_is_and_can_be_stopped(page: Any) -> None:
+    load_example(page)
+    page.click("#plan summary")
+    page.fill("#plan-width", "0.03")
+    page.click("#plan-find")
+    expect(page.locator("#plan-progress")).to_be_visible()
+    page.click("#plan-stop")
+    expect(page.locator("#plan-words")).to_have_text("Stopped.")
+    expect(page.locator("#plan-progress")).to_be_hidden()
