@@ -1,8 +1,8 @@
 """What the others say of each individual: leave-one-out densities, exactly on nodes, smoothed on draws.
 
 By Bayes' theorem the predictive density of a record x given all others is 1/E[1/L(x)], the mean over the
-posterior of all. On draws the largest 1/L are replaced by quantiles of a generalised Pareto law fitted to them
-(Vehtari, Simpson, Gelman, Yao and Gabry, 2024); its shape k̂ says how far the mean can be trusted:
+posterior of all. On draws the largest 1/L are replaced by quantiles of a generalised Pareto law fitted
+to them (Vehtari, Simpson, Gelman, Yao and Gabry, 2024); its shape k̂ says how far the mean can be trusted:
 above 0.7 it cannot.
 """
 
