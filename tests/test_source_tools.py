@@ -13,7 +13,6 @@ import binreps as br
 from binreps import Loss, Rates, Readings, fit_sources
 from binreps.decide.evaluate import cross_validate_sources
 from binreps.decide.next_reading import next_reading
-from binreps.show.wording import explain_readings
 from test_sources import small_fit
 
 RATES = Rates(0.4, [0.1, 0.2, 0.3, 0.05], [0.05, 0.1, 0.4, 0.2])

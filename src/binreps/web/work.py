@@ -104,8 +104,11 @@ def _scores(cells: Cells, analysis: Analysis) -> dict[str, list[Any]]:
     """Score and interval of each entry of the cells that were sent, in their order."""
     names = ("score", "lower", "upper")
     if (asked := _asked(cells, analysis)) is not None:
-        (of, more), level = asked, analysis.settings.level
-        values = (analysis.fit.score(*of, **more), *analysis.fit.score_interval(*of, level=level, **more))
+        (records, more), level = asked, analysis.settings.level
+        values = (
+            analysis.fit.score(*records, **more),
+            *analysis.fit.score_interval(*records, level=level, **more),
+        )
         return {
             name: [plain(value) for value in each.tolist()] for name, each in zip(names, values, strict=True)
         }
