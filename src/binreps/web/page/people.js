@@ -45,6 +45,7 @@ export function peopleTable(explain, onChange) {
     sorted(found);
     shownNow = found.slice(0, ROWS);
     fill("people", head(), h("tbody", {}, shownNow.flatMap(row)));
+    reach(byId("people").querySelector("[aria-expanded=true]") ?? byId("people").querySelector("tr.person button"));
     tellCount(found.length, people.length, search, named);
     const open = people.filter((one) => one.answer === "inconclusive").map((one) => one.name);
     byId("print-people").textContent = open.length ? `Inconclusive, and in need of another test: ${names(open, 200)}.` : "Nobody is inconclusive.";
@@ -89,11 +90,28 @@ export function peopleTable(explain, onChange) {
       [...byId("people").querySelectorAll("tr.person button")].find((button) => button.textContent === one.name)?.focus();
     };
     const line = h("tr", { class: "person", onclick: toggle },
-      h("td", {}, h("button", { type: "button", "aria-expanded": String(open) }, one.name)),
+      h("td", {}, h("button", { type: "button", tabindex: -1, "aria-expanded": String(open) }, one.name)),
       h("td", {}, h("span", { class: "dots", "aria-hidden": "true" }, dots(one)), " ", h("span", { class: one.n <= 12 ? "small quiet" : "" }, `${one.s} of ${one.n}`)),
       h("td", {}, h("span", { class: "bar-chance", "aria-hidden": "true" }, styled(h("i"), { width: `${100 * (one.score ?? 0)}%` })), chance(one.score)),
       h("td", {}, pill(one.answer)));
     return open ? [line, h("tr", { class: "detail" }, h("td", { colspan: 4 }, state.detail))] : [line];
+  }
+
+  // One stop of the Tab key for the whole list; arrow keys go from row to row.
+  function reach(button) {
+    for (const other of byId("people").querySelectorAll("tr.person button[tabindex='0']")) other.tabIndex = -1;
+    if (button) button.tabIndex = 0;
+  }
+
+  function step(event) {
+    const away = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (!away || !event.target.matches("tr.person button")) return;
+    const all = [...byId("people").querySelectorAll("tr.person button")];
+    const next = all[all.indexOf(event.target) + away];
+    if (!next) return;
+    event.preventDefault();
+    reach(next);
+    next.focus();
   }
 
   function tellCount(found, all, search, named) {
@@ -105,6 +123,7 @@ export function peopleTable(explain, onChange) {
   }
 
   byId("search").addEventListener("input", onChange);
+  byId("people").addEventListener("keydown", step);
   return {
     show,
     close: () => { state.open = null; state.only = ""; byId("search").value = ""; },
