@@ -14,11 +14,12 @@ import numpy as np
 
 from binreps._version import __version__
 from binreps.counts import UNKNOWN, CountTable, entries
-from binreps.covariates import Category, Covariate, CovariateTable, Numeric
+from binreps.covariates import CovariateTable
 from binreps.errors import BinrepsError, DataError, OptionError
 from binreps.fits.base import check_fit
 from binreps.model import NAMES, Prior
 from binreps.run.models import WAYS
+from binreps.run.save_covariates import covariates_from_list, covariates_to_list
 from binreps.run.save_sources import sources_from_dict, sources_to_dict
 from binreps.tables.files import PathLike
 from binreps.tables.write import replacing
@@ -153,48 +154,18 @@ def _data(content: dict[str, Any]) -> Any:
 
 def _saved_records(records: CovariateTable) -> dict[str, Any]:
     """The rows of individuals with covariates, and what each covariate is."""
-    if records.formula is not None:
-        raise OptionError("a fit by a formula cannot be saved: loading it would run the formula as code")
+    covariates = covariates_to_list(records, records.values)
     columns = {name: getattr(records, name).tolist() for name in ("n", "s", "weight")}
     if np.any(records.known != UNKNOWN):
         columns["known"] = [None if status == UNKNOWN else status for status in records.known.tolist()]
-    covariates = []
-    for each, values in zip(records.covariates, records.values, strict=True):
-        if isinstance(each, Category):
-            kind: dict[str, Any] = {"levels": [_level(each.name, level) for level in each.levels]}
-            own: list[Any] = values.tolist()
-        else:
-            kind, own = {"fill": each.fill}, [None if value != value else value for value in values.tolist()]
-        covariates.append({"name": each.name, **kind, "values": own})
     return {**columns, "covariates": covariates}
-
-
-def _level(name: str, level: object) -> Any:
-    """A level that JSON can hold."""
-    if not isinstance(level, str | int | float | bool):
-        raise OptionError(f"levels of text or numbers can be saved, got {level!r} in column {name!r}")
-    return level
 
 
 def _loaded_records(content: dict[str, Any]) -> CovariateTable:
     """The individuals with covariates that were saved."""
     known = None if content.get("known") is None else np.array(content["known"], object)
-    covariates: list[Covariate] = []
-    values: list[Any] = []
-    for one in content["covariates"]:
-        own = one["values"]
-        if "levels" in one:
-            levels = tuple(one["levels"])
-            covariates.append(Category(one["name"], levels))
-            own = np.array([levels[i] for i in own], dtype=object)
-        else:
-            covariates.append(Numeric(one["name"], one["fill"]))
-            own = np.array([np.nan if value is None else value for value in own], dtype=float)
-        values.append(covariates[-1].encode(own))
     rows = entries(content["n"], content["s"], content["weight"], known)
-    if any(len(own) != rows[0].size for own in values):
-        raise DataError("every covariate must have one value per row")
-    return CovariateTable.encoded(rows, tuple(covariates), values)
+    return CovariateTable.encoded(rows, *covariates_from_list(content["covariates"], rows[0].size))
 
 
 def _count_table(cells: dict[str, Any]) -> CountTable:
