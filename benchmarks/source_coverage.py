@@ -145,7 +145,8 @@ def trial(name: str, intervals: int) -> None:
     score, status = np.concatenate(scores), np.concatenate(statuses)
     off = (score - status).sum() / np.sqrt((score * (1 - score)).sum())
     print(
-        f"{name}: {seed} studies, {left_out} left out as chains disagreed; calibration {off:+.1f} standard errors"
+        f"{name}: {seed} studies, {left_out} left out as chains disagreed; "
+        f"calibration {off:+.1f} standard errors"
     )
     for rate, own in found.items():
         every = np.concatenate(own)

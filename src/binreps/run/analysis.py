@@ -119,7 +119,7 @@ class Part:
     cells: Table  # n, s, weight, (known,) score, lower, upper, decision: everyone in the data
     decisions: Table  # the next individual, for every result; empty where it matters who gave it
     judged: Mapping[str, Evaluation]  # by method, where a truth is given
-    truth: CountTable | None = None
+    truth: Any = None  # counts or records with their statuses, in the form that the deciding fit takes
 
     @property
     def counts(self) -> CountTable:
@@ -291,8 +291,9 @@ class Part:
         """The risk of every method for every cost of an inconclusive answer; None without a truth."""
         if self.truth is None:
             return None
-        n, s = self.truth.n, self.truth.s
-        scores = {WAYS[kind].name: fit.score(n, s) for kind, fit in drawn(self.fits).items()}
+        n, s, fits = self.truth.n, self.truth.s, drawn(self.fits)
+        asked = {kind: (n, s) if fit.records is None else (self.truth,) for kind, fit in fits.items()}
+        scores = {WAYS[kind].name: fit.score(*asked[kind]) for kind, fit in fits.items()}
         return risk_by_cost(scores, status_of(self.truth), self.truth.weight)
 
 

@@ -256,7 +256,12 @@ def named_odds(part: Part) -> Table | None:
 
 def profile_words(covariates: Mapping[str, Any]) -> str:
     """Someone's covariates in a line."""
-    return ", ".join(f"{name} {format_value(value)}" for name, value in covariates.items())
+    return ", ".join(f"{name} {_plain_value(value)}" for name, value in covariates.items())
+
+
+def _plain_value(value: Any) -> str:
+    """A covariate as people say it: 34, not 34.000."""
+    return f"{value:g}" if isinstance(value, float) and value == value else format_value(value)
 
 
 def changed_words(part: Part) -> str:

@@ -142,8 +142,9 @@ def _add_errors(app: FastAPI) -> None:
 
 @cache
 def page_files() -> dict[str, bytes]:
-    """The files of the page by name; nothing else is ever served."""
-    return {one.name: one.read_bytes() for one in (files("binreps.web") / "page").iterdir() if one.is_file()}
+    """The files of the page by name, and the colours of the report; nothing else is ever served."""
+    own = [one for one in (files("binreps.web") / "page").iterdir() if one.is_file()]
+    return {one.name: one.read_bytes() for one in [*own, files("binreps.show") / "pages" / "tokens.css"]}
 
 
 @cache
