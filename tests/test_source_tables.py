@@ -194,7 +194,6 @@ def test_a_column_of_sources_that_is_not_named_is_proposed() -> None:
     [
         (lambda: br.fit(br.CountTable([1], [1]), model="sources"), "counts do not say who gave which"),
         (lambda: br.fit(votes(5), model="sources", individual="item", result="vote"), "needs source"),
-        (lambda: br.fit(votes(5), population="item", **LONG), "one prevalence"),
         (lambda: br.fit(votes(5), prior=br.Prior(), **LONG), "prior must be a SourcePrior"),
         (lambda: br.fit(votes(5), tol=0.1, individual="item", result="vote"), "tol is for models"),
         (lambda: br.fit(readings_of(votes(5)), source="worker"), "readings have no columns"),

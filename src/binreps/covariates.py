@@ -268,6 +268,20 @@ class CovariateTable:
             if isinstance(each, Numeric) or not any(isinstance(level, str) for level in each.levels)
         )
 
+    @property
+    def usual_steps(self) -> dict[str, float]:
+        """For each column of numbers 1, 2 or 5 times a power of ten near its sd: what figures show."""
+        found, column = {}, 0
+        if self.formula is not None:
+            return {}
+        for each in self.covariates:
+            if not isinstance(each, Category):
+                size = float(self.sd[column])
+                power = 10.0 ** np.floor(np.log10(size))
+                found[each.name] = float(power * max(k for k in (1, 2, 5) if k <= size / power * 1.0000001))
+            column += len(each.terms)
+        return found
+
     def column(self, name: str) -> list[Any]:
         """The values of one covariate, as they were given."""
         if name not in self.names:

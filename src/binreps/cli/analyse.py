@@ -72,6 +72,8 @@ def analyse_command(
     level: opt.Level = 0.9,
     up_to: opt.UpTo = None,
     out: opt.Out = None,
+    title: opt.Title = "",
+    author: opt.Author = "",
     parquet: Annotated[bool, typer.Option("--parquet", help="Write the scores as Parquet.")] = False,
     memory: opt.Memory = None,
     as_json: opt.Json = False,
@@ -103,7 +105,7 @@ def analyse_command(
         _print(analysis, as_json)
         if out is not None:
             with busy("writing"):
-                files = analysis.write(out, parquet=parquet, memory=memory)
+                files = analysis.write(out, parquet=parquet, memory=memory, title=title, author=author)
             if not as_json:
                 print(f"\nWritten to {out}: {', '.join(file.name for file in files)}")
 

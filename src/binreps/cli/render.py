@@ -94,6 +94,9 @@ def _part_blocks(part: Part, analysis: Analysis) -> Iterator[RenderableType]:
         found = f"{estimate:.3f}, from {low:.3f} to {high:.3f}"
         yield _indented(Text(f"intra-class correlation of replicates: {found}"))
     yield from _source_blocks(part)
+    if part.populations is not None:
+        yield _title("Prevalence of each population")
+        yield _indented(grid(part.populations))
     if (odds := named_odds(part)) is not None:
         yield _title(f"Odds ratios of being positive{where}")
         yield _indented(grid(odds))

@@ -62,7 +62,8 @@ def score_command(
     ):
         columns["source"] = named
     population = population or saved_value(saved, "input", "population")
-    if None not in fit.parts and population is None:
+    several = None not in fit.parts or fit.prevalence_table() is not None
+    if several and population is None:
         raise DataError("the fit has several populations; name their column with --population")
     if fit.records is not None and "covariates" not in columns:
         columns["covariates"] = list(fit.records.names)
@@ -76,7 +77,7 @@ def score_command(
     for line in guess_lines(guess):
         print(line)
     heard = [note for note in reading.notes if not (fit.has_sources and note.id == "source-not-used")]
-    if fit.records is not None:
+    if columns.get("covariates") or guess.columns.get("covariates"):
         heard = [note for note in heard if note.id != "covariates-not-used"]
     for note in (*guess.notes, *heard, *notes):
         print(f"• {note}")

@@ -89,6 +89,16 @@ class AnyFit(ABC):
     def identifiable(self) -> bool:
         """Whether the data can tell prevalence and error rates apart without the prior's help."""
 
+    def usual_odds_ratios(self, level: float = 0.9) -> Table | None:
+        """What each covariate does to the odds of being positive; None without covariates."""
+        del level
+        return None
+
+    def prevalence_table(self, level: float = 0.9) -> Table | None:
+        """The prevalence of each population of this fit; None if there is one."""
+        del level
+        return None
+
     @abstractmethod
     def joint_draws(self, size: int, rng: np.random.Generator | int) -> Mapping[Hashable, Float]:
         """Independent draws of each population's parameters, shape (parameters, size); shared ones agree."""
@@ -196,46 +206,49 @@ class Fit(AnyFit):
 
     # Individuals -----------------------------------------------------------------------------------
 
-    def score(self, *asked: Any) -> Any:
-        """P(T = 1 | data) of individuals of the data, by their results; never the known status itself."""
-        return self._chances(asked, new=False).value
+    def score(self, *asked: Any, **about: Any) -> Any:
+        """P(T = 1 | data) of individuals of the data, by their results; never the known status itself.
 
-    def score_error(self, *asked: Any) -> Any:
+        What a model knows of individuals besides, such as `covariates=`, is given by name.
+        """
+        return self._chances(asked, new=False, **about).value
+
+    def score_error(self, *asked: Any, **about: Any) -> Any:
         """The numerical error of `.score`: larger for cells far from the data."""
-        return self._chances(asked, new=False).error
+        return self._chances(asked, new=False, **about).error
 
-    def predict(self, *asked: Any) -> Any:
+    def predict(self, *asked: Any, **about: Any) -> Any:
         """The probability that a *new* individual with these results is positive.
 
         E[θ P(s | T = 1)] / E[θ P(s | T = 1) + (1−θ) P(s | T = 0)] under the posterior: the new result is
         evidence about the rates too (erratum E10).
         """
-        return self._chances(asked, new=True).value
+        return self._chances(asked, new=True, **about).value
 
-    def predict_error(self, *asked: Any) -> Any:
+    def predict_error(self, *asked: Any, **about: Any) -> Any:
         """The numerical error of `.predict`."""
-        return self._chances(asked, new=True).error
+        return self._chances(asked, new=True, **about).error
 
-    def score_interval(self, *asked: Any, level: float = 0.9) -> tuple[Any, Any]:
+    def score_interval(self, *asked: Any, level: float = 0.9, **about: Any) -> tuple[Any, Any]:
         """Equal-tailed interval of P(T = 1 | s; rates) for individuals of the data; NaN for a point.
 
         It says what the uncertain rates leave open.
         """
-        lower, upper = self._ends(asked, level, new=False)
+        lower, upper = self._ends(asked, level, new=False, **about)
         return lower.value, upper.value
 
-    def predict_interval(self, *asked: Any, level: float = 0.9) -> tuple[Any, Any]:
+    def predict_interval(self, *asked: Any, level: float = 0.9, **about: Any) -> tuple[Any, Any]:
         """The same for new individuals, whose own result reweights the posterior."""
-        lower, upper = self._ends(asked, level, new=True)
+        lower, upper = self._ends(asked, level, new=True, **about)
         return lower.value, upper.value
 
-    def score_interval_error(self, *asked: Any, level: float = 0.9) -> Any:
+    def score_interval_error(self, *asked: Any, level: float = 0.9, **about: Any) -> Any:
         """The numerical error of the ends of `.score_interval`, the larger of the two."""
-        return self._interval_error(asked, level, new=False)
+        return self._interval_error(asked, level, new=False, **about)
 
-    def predict_interval_error(self, *asked: Any, level: float = 0.9) -> Any:
+    def predict_interval_error(self, *asked: Any, level: float = 0.9, **about: Any) -> Any:
         """The numerical error of the ends of `.predict_interval`, the larger of the two."""
-        return self._interval_error(asked, level, new=True)
+        return self._interval_error(asked, level, new=True, **about)
 
     def left_out(self) -> LeftOut:
         """The log predictive density of every cell, given all other individuals."""

@@ -21,12 +21,12 @@ from binreps.covariates import Category, CovariateTable
 from binreps.errors import DataError, OptionError
 from binreps.fits.base import PosteriorFit, Trouble, integrable
 from binreps.fits.covariate_troubles import troubles_of
-from binreps.fits.left_out import LeftOut
 from binreps.fits.points.cloud import Cloud, make_cloud
 from binreps.fits.points.density import STRAIGHT, Smooth
 from binreps.fits.points.posterior import CloudPosterior, log_odds_quantiles
 from binreps.fits.points.rule import bound
 from binreps.fits.points.target import Target
+from binreps.fits.posterior import Estimate
 from binreps.model import ALIKE, Float, Prior, Records
 from binreps.notes import Note
 from binreps.options import check_level, check_tol, check_whole, generator, real, shown
@@ -165,19 +165,9 @@ class CovariatesFit(PosteriorFit):
         note = f"{level:.0%} credible intervals of posterior medians; {self._references()}"
         return Table(rows, title="Odds ratios of being positive", note=note)
 
-    @property
-    def usual_steps(self) -> dict[str, float]:
-        """For each column of numbers 1, 2 or 5 times a power of ten near its sd: what figures show."""
-        found, column = {}, 0
-        if self.records.formula is not None:
-            return {}
-        for each in self.records.covariates:
-            if not isinstance(each, Category):
-                size = float(self.records.sd[column])
-                power = 10.0 ** np.floor(np.log10(size))
-                found[each.name] = float(power * max(k for k in (1, 2, 5) if k <= size / power * 1.0000001))
-            column += len(each.terms)
-        return found
+    def usual_odds_ratios(self, level: float = 0.9) -> Table:
+        """Odds ratios for steps near the sd of each column of numbers."""
+        return self.odds_ratios(level, per=self.records.usual_steps)
 
     def _steps(self, per: Mapping[str, float] | None) -> dict[str, float]:
         """The step of each column, 1 if none is named."""
@@ -292,66 +282,30 @@ class CovariatesFit(PosteriorFit):
 
     # Individuals -----------------------------------------------------------------------------------
 
-    def score(self, *asked: Any, covariates: Mapping[str, Any] | None = None) -> Any:
-        """P(T = 1 | data) of individuals of the study; without covariates, of someone drawn from it.
+    def _chances(
+        self, asked: tuple[Any, ...], *, new: bool, covariates: Mapping[str, Any] | None = None
+    ) -> Estimate:
+        """P(T = 1) and its error; without covariates, of someone drawn from the study.
 
         Ask with n, s and `covariates=`, which broadcast, or with a `CovariateTable`.
         """
         own = self._own(asked, covariates)
-        return super().score(*asked) if own is None else self._row_chances(*own, new=False)[0]
+        if own is None:
+            return super()._chances(asked, new=new)
+        return Estimate(*self._row_chances(*own, new=new))
 
-    def score_error(self, *asked: Any, covariates: Mapping[str, Any] | None = None) -> Any:
-        """The numerical error of `.score`, a 95 % bound."""
+    def _ends(
+        self,
+        asked: tuple[Any, ...],
+        level: float,
+        *,
+        new: bool,
+        covariates: Mapping[str, Any] | None = None,
+    ) -> list[Estimate]:
         own = self._own(asked, covariates)
-        return super().score_error(*asked) if own is None else self._row_chances(*own, new=False)[1]
-
-    def predict(self, *asked: Any, covariates: Mapping[str, Any] | None = None) -> Any:
-        """The probability that a *new* individual with these results and covariates is positive."""
-        own = self._own(asked, covariates)
-        return super().predict(*asked) if own is None else self._row_chances(*own, new=True)[0]
-
-    def predict_error(self, *asked: Any, covariates: Mapping[str, Any] | None = None) -> Any:
-        """The numerical error of `.predict`, a 95 % bound."""
-        own = self._own(asked, covariates)
-        return super().predict_error(*asked) if own is None else self._row_chances(*own, new=True)[1]
-
-    def score_interval(
-        self, *asked: Any, covariates: Mapping[str, Any] | None = None, level: float = 0.9
-    ) -> tuple[Any, Any]:
-        """Equal-tailed interval of P(T = 1 | s; parameters) for individuals of the study."""
-        own = self._own(asked, covariates)
-        return (
-            super().score_interval(*asked, level=level) if own is None else self._ends_of(*own, level, False)
-        )
-
-    def predict_interval(
-        self, *asked: Any, covariates: Mapping[str, Any] | None = None, level: float = 0.9
-    ) -> tuple[Any, Any]:
-        """The same for new individuals, whose own result reweights the posterior."""
-        own = self._own(asked, covariates)
-        return (
-            super().predict_interval(*asked, level=level) if own is None else self._ends_of(*own, level, True)
-        )
-
-    def left_out(self) -> LeftOut:
-        """The log predictive density of every record, given all other individuals."""
-        table = self.records
-        masses = self.cloud.points.masses.T
-        values = np.zeros((len(table), masses.shape[1]))
-        known = table.known
-        for some, eta, negative, positive in self._blocks(Records(table.n, table.s), table.design()):
-            top = max(float(negative.max()), float(positive.max()))
-            up, down = _shares(eta, negative, positive)
-            own = known[some, None]
-            density = np.where(own != 0, up, 0.0) + np.where(own != 1, down, 0.0)
-            values[some] = top - np.log(np.maximum((1 / density) @ masses, 1e-300))
-        exact = np.full(len(table), np.nan)
-        return LeftOut(table.n, table.s, known, table.weight, values[:, 0], bound(values[:, 1:].T), exact)
-
-    def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
-        """n, s, the number of individuals and the score of every record of the data."""
-        records = self.records
-        return records.n, records.s, records.weight, self.score(records)
+        if own is None:
+            return super()._ends(asked, level, new=new)
+        return [Estimate(end, float("nan")) for end in self._ends_of(*own, level, new)]
 
     def answers(
         self, n: Any, s: Any, *, new: bool, level: float, covariates: Mapping[str, Any] | None = None

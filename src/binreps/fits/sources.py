@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import expit
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, OptionError
@@ -19,7 +20,8 @@ from binreps.fits.sampled.prior import SourcePrior
 from binreps.fits.sampled.run import AGREE, sample
 from binreps.model import Float, Model, Rates
 from binreps.notes import Note
-from binreps.options import check_level, check_tol, check_whole, generator, shown
+from binreps.options import check_level, check_tol, check_whole, generator, real, shown
+from binreps.people import POPULATION
 from binreps.readings import Readings
 from binreps.table import Table
 
@@ -34,8 +36,8 @@ class SourcesFit(Fit):
 
     It is sampled: every number is an average over the draws of several chains, the same for the same seed.
     Individuals are asked about by who said what: `Readings`, a mapping of source to answer, such as
-    `{"ann": 1, "bob": 0}`, or a list of these. A source that the fit has not seen counts as one of its
-    population.
+    `{"ann": 1, "bob": 0}`, or a list of these; where the prevalence depends on it, with `population=` or
+    `covariates=`. A source that the fit has not seen counts as one of its population.
 
     Attributes
     ----------
@@ -123,12 +125,12 @@ class SourcesFit(Fit):
     @property
     def rhat(self) -> float:
         """The largest split R̂: above 1.05 the chains disagree."""
-        return float(self.posterior.sampled.rhat.max())
+        return self.posterior.sampled.most_rhat
 
     @property
     def effective(self) -> float:
         """How many independent draws the mean of a rate is worth, at least."""
-        return float(np.nanmin(self.posterior.sampled.effective))
+        return self.posterior.sampled.least_effective
 
     def draws(self, size: int, rng: np.random.Generator | int) -> Rates:
         """Draws of prevalence (size) and of the error rates (sources × size)."""
@@ -138,26 +140,49 @@ class SourcesFit(Fit):
 
     # Individuals -----------------------------------------------------------------------------------
 
-    def _chances(self, asked: tuple[Any, ...], *, new: bool) -> Estimate:
-        records, shape = self._asked(asked)
+    def _chances(self, asked: tuple[Any, ...], *, new: bool, **about: Any) -> Estimate:
+        records, shape = self._asked(asked, **about)
         found = self.posterior.chances(records, new=new)
         return Estimate(*(value.reshape(shape)[()] for value in found))
 
-    def _ends(self, asked: tuple[Any, ...], level: float, *, new: bool) -> list[Estimate]:
+    def _ends(self, asked: tuple[Any, ...], level: float, *, new: bool, **about: Any) -> list[Estimate]:
         check_level(level)
-        records, shape = self._asked(asked)
+        records, shape = self._asked(asked, **about)
         found = self.posterior.quantiles(records, [(1 - level) / 2, (1 + level) / 2], new=new)
         return [Estimate(*(value.reshape(shape)[()] for value in end)) for end in found]
 
-    def _interval_error(self, asked: tuple[Any, ...], level: float, *, new: bool) -> Any:
-        return np.max([end.error for end in self._ends(asked, level, new=new)], axis=0)
+    def _interval_error(self, asked: tuple[Any, ...], level: float, *, new: bool, **about: Any) -> Any:
+        return np.max([end.error for end in self._ends(asked, level, new=new, **about)], axis=0)
 
-    def _asked(self, asked: tuple[Any, ...]) -> tuple[Readings, tuple[int, ...]]:
-        """The records that are asked about; those of the data if none are."""
+    def _asked(
+        self, asked: tuple[Any, ...], population: Any = None, covariates: Mapping[str, Any] | None = None
+    ) -> tuple[Readings, tuple[int, ...]]:
+        """The records that are asked about, with who they are; those of the data if none are."""
         if len(asked) > 1:
             rule = "ask about Readings, or about what each source said, such as {'ann': 1, 'bob': 0}"
             raise OptionError(f"{rule}, got {len(asked)} arguments")
-        return Readings.asked(asked[0] if asked else self.readings)
+        records, shape = Readings.asked(asked[0] if asked else self.readings)
+        return self._whose(records, population, covariates), shape
+
+    def _whose(
+        self, records: Readings, population: Any = None, covariates: Mapping[str, Any] | None = None
+    ) -> Readings:
+        """Records with their population or covariates as this study has them."""
+        own, given = self.readings.people, {} if covariates is None else dict(covariates)
+        if population is not None:
+            given = {POPULATION: population, **given}
+        if own is None:
+            if given:
+                raise OptionError(f"the fit knows nothing of {next(iter(given))!r}: it was made without")
+            return records
+        if not given and records.people is not None:
+            if records.people.study is own.study:
+                return records
+            given = records.people.columns
+        if not given:
+            word = "population" if own.by_population else "covariates"
+            raise OptionError(f"the prevalence depends on {word}: give {word}=… for those asked about")
+        return records._with(people=own.asked(given, len(records)))
 
     def left_out(self) -> LeftOut:
         """The log predictive density of every record, given all others; smoothed, as there are draws only."""
@@ -193,9 +218,76 @@ class SourcesFit(Fit):
         first = [x for j in range(size) for x in (1 + j, 1 + size + j)]  # source by source
         order = [0, *first, *range(2 * size + 1, 2 * size + 5)]
         columns = {name: [values[i] for i in order] for name, values in rows.items()}
+        if self.readings.people is not None:
+            columns = self._with_people(columns, level)
         data = self.readings
         who = f"{data.individuals:,} individuals, {data.readings:,} readings by {size:,} sources"
         return Table(columns, title=f"{self.method}: {who}", note=self._words(level))
+
+    def _with_people(self, columns: dict[str, list[Any]], level: float) -> dict[str, list[Any]]:
+        """The rows of populations, or of covariates, after that of the average prevalence."""
+        people = self.readings.people
+        assert people is not None
+        own = self.prevalence_table(level) or self.odds_ratios(level)
+        rows: list[dict[str, Any]] = []
+        for row in own:
+            if people.by_population:
+                rows.append({"rate": "prevalence", **row})
+                continue
+            ends = {"lower": row["lower"], "upper": row["upper"]}
+            rows.append({"rate": "odds-ratio", **row, "sd": float("nan")})
+            logs = {name: float(np.log(value)) for name, value in ends.items()}
+            rows.append({"rate": "log-odds", **row, "estimate": row["log_odds"], **logs})
+        word = "population" if people.by_population else "covariate"
+        found = {"rate": columns["rate"], word: [None] * len(columns["rate"]), **columns}
+        return {
+            name: [*values[:1], *(row.get(name) for row in rows), *values[1:]]
+            for name, values in found.items()
+        }
+
+    def prevalence_table(self, level: float = 0.9) -> Table | None:
+        """The prevalence of each population with its interval, one row each; None if there is one."""
+        people, side = self.readings.people, self.posterior.sampled.side
+        if people is None or side is None or not people.by_population:
+            return None
+        check_level(level)
+        values = expit(side.draws.reshape(len(side.mean), -1).astype(float))
+        lower, upper = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=1)
+        columns = {"estimate": side.mean, "sd": side.sd, "lower": lower, "upper": upper}
+        names = {"population": list(people.populations)}
+        return Table({**names, **{name: own.tolist() for name, own in columns.items()}})
+
+    def odds_ratios(self, level: float = 0.9, *, per: Mapping[str, float] | None = None) -> Table:
+        """The odds ratio of each column of the covariates: posterior medians, as of `fit_covariates`.
+
+        `per` is the step of a column of numbers, such as `{"age": 10}`.
+        """
+        check_level(level)
+        people, side = self.readings.people, self.posterior.sampled.side
+        if people is None or side is None or people.by_population:
+            raise OptionError("the fit was made without covariates, so there are no odds ratios")
+        steps = {str(term): 1.0 for term in people.terms} | {
+            str(name): real(x) for name, x in (per or {}).items()
+        }
+        if len(steps) > len(people.terms) or not all(0 < abs(step) < np.inf for step in steps.values()):
+            rule = f"per must name a finite step of columns ({', '.join(map(str, people.terms))})"
+            raise OptionError(f"{rule}, got {shown(per)}")
+        scale = people.study.sd / np.array(list(steps.values()))
+        slopes = side.draws[1:].reshape(len(scale), -1) / scale[:, None]
+        middle, lower, upper = np.quantile(slopes, [0.5, (1 - level) / 2, (1 + level) / 2], axis=1)
+        columns = {"estimate": np.exp(middle), "lower": np.exp(lower), "upper": np.exp(upper)}
+        columns |= {"log_odds": side.mean[1:] / scale, "sd": side.sd[1:] / scale}
+        names = {"covariate": list(steps), "per": list(steps.values())}
+        note = f"{level:.0%} credible intervals of posterior medians"
+        found = {**names, **{name: own.tolist() for name, own in columns.items()}}
+        return Table(found, title="Odds ratios of being positive", note=note)
+
+    def usual_odds_ratios(self, level: float = 0.9) -> Table | None:
+        """Odds ratios for steps near the sd of each column of numbers; None without covariates."""
+        people = self.readings.people
+        if people is None or people.by_population:
+            return None
+        return self.odds_ratios(level, per=people.study.usual_steps)
 
     def source_table(self, level: float = 0.9) -> Table:
         """One row per source: its two error rates with their intervals, and its readings.
@@ -278,8 +370,12 @@ def _overall(values: Float) -> Rates:
 def identified(readings: Readings) -> bool:
     """Whether three sources read common individuals, or statuses of both classes are known.
 
-    Several readings by one source count as those of several.
+    Several readings by one source count as those of several. In populations, or with covariates, two are
+    enough: prevalences that differ tell errors apart (Hui and Walter 1980).
     """
+    people = readings.people
+    if people is not None and len(np.unique(people.rows, axis=0)) > 1 and readings.sizes[0].max() > 1:
+        return True
     unknown = readings.known == UNKNOWN
     known = {int(status) for status in readings.known} - {UNKNOWN}
     return len(known) == 2 or readings.take(np.flatnonzero(unknown)).counts.identifiable
@@ -311,7 +407,9 @@ def fit_sources(
     Parameters
     ----------
     readings : Readings
-        Who said what; equal records are merged. Known statuses inform the fit.
+        Who said what; equal records are merged. Known statuses inform the fit. Readings in populations
+        (`readings.in_populations`) have a prevalence for each; with covariates (`readings.with_covariates`)
+        logit θ_i = α + x_i′β, as in `fit_covariates`.
     prior : SourcePrior, optional
         Default `SourcePrior()`.
     rng : numpy.random.Generator or int

@@ -32,8 +32,8 @@ from binreps.tables.design import read_entries
 from binreps.tables.files import PathLike
 from binreps.tables.guess import several_rows
 from binreps.tables.opened import OpenTable, is_path, open_table, read
-from binreps.tables.roles import AllColumns, Columns, check_keywords, column_names, names_of, source_note
-from binreps.tables.sources import MOST, source_readings
+from binreps.tables.roles import AllColumns, Columns, check_keywords, column_names, names_of
+from binreps.tables.sources import MOST, source_readings, whose
 from binreps.tables.truth import truth_file, with_truth
 
 Counts = CountTable | Mapping[Any, CountTable]
@@ -41,7 +41,6 @@ Counts = CountTable | Mapping[Any, CountTable]
 _NOUNS: Mapping[Any, str] = MappingProxyType(
     {CovariateTable: "records", Readings: "readings", CountTable: "counts", Mapping: "counts"}
 )
-_ONE_PREVALENCE = "a model with sources has one prevalence; population cannot be given with source"
 _KNOWN = "scores say what the replicates say, also of individuals whose status is known"
 
 
@@ -65,9 +64,9 @@ def fit(
     """Estimate prevalence and error rates from any table: the columns that are named decide the model.
 
     Without a `population` this is `fit_bayes`; with one it is `fit_populations`, whose populations took the
-    same test and have a prevalence each; with a `source` it is `fit_sources`, which gives each reader, test
-    or rater error rates of its own; with `covariates` it is `fit_covariates`. `model` may name another model,
-    `method` another way to estimate.
+    same test and have a prevalence each; with `covariates` it is `fit_covariates`; with a `source` it is
+    `fit_sources`, which gives each reader, test or rater error rates of its own, whatever the prevalence
+    depends on. `model` may name another model, `method` another way to estimate.
 
     Parameters
     ----------
@@ -134,17 +133,18 @@ def fit(
     if needs is not None and method != "bayes":
         raise OptionError(f"a model with {needs} is fitted by the method bayes, got {method!r}")
     how: Any = {} if tol is None else {"tol": tol}
+    if needs == "source":
+        design = {"reference": reference, "missing_covariates": missing_covariates, "formula": made}
+        data, found = _readings_of(table, columns, memory, sheet, most, design)
+        warn_of(found)
+        how |= {"independent": independent, "rng": SEED if rng is None else rng}
+        return fit_sources(data, prior, **how)  # type: ignore[arg-type]
     if needs == "covariates":
         records, notes = _records_of(table, columns, memory, reference, missing_covariates, made)
         warn_of(notes)
         return fit_covariates(records, prior, **how)  # type: ignore[arg-type]
     if reference:
         raise OptionError(f"reference names levels of covariates, and there are none, got {shown(reference)}")
-    if needs == "source":
-        data, found = _readings_of(table, columns, memory, sheet, most)
-        warn_of(found)
-        how |= {"independent": independent, "rng": SEED if rng is None else rng}
-        return fit_sources(data, prior, **how)  # type: ignore[arg-type]
     if tol is not None:
         raise OptionError("tol is for models that are sampled, those with sources; the others are exact")
     counts, notes = _counts_of(table, columns, memory, sheet)
@@ -158,9 +158,7 @@ def _needs(table: Any, columns: Mapping[str, Any], model: str | None) -> str | N
     given |= {"source"} if isinstance(table, Readings) else set()
     given |= {"population"} if isinstance(table, Mapping) else set()
     if model is None:
-        if {"covariates", "source"} <= given:
-            raise OptionError("covariates and sources together are not modelled yet; give one of them")
-        return next((part for part in ("covariates", "source", "population") if part in given), None)
+        return next((part for part in ("source", "covariates", "population") if part in given), None)
     check_model(model)
     if model == AUTO:
         raise OptionError("compare says which model fits; name one of them, or none for what the columns say")
@@ -224,7 +222,12 @@ def check_no_population(named: Mapping[str, Any]) -> None:
 
 
 def _readings_of(
-    table: Any, columns: Mapping[str, Any], memory: str | None, sheet: str | None, most: int
+    table: Any,
+    columns: Mapping[str, Any],
+    memory: str | None,
+    sheet: str | None,
+    most: int,
+    how: Mapping[str, Any],
 ) -> tuple[Readings, tuple[Note, ...]]:
     """Who said what, of any table with sources."""
     named = {name: value for name, value in columns.items() if value is not None}
@@ -234,16 +237,20 @@ def _readings_of(
         return table, ()
     if isinstance(table, CountTable | Mapping):
         raise OptionError("counts do not say who gave which result: sources need a table, or Readings")
-    if "population" in named:
-        raise OptionError(_ONE_PREVALENCE)
+    if named.get("covariates"):
+        check_no_population(named)
     check_whole("most", most, 1, 10**12)
     with open_table(table, column_names(named), memory=memory, sheet=sheet) as opened:
-        if set(named) <= {"source"}:
-            named = {**opened.guess(named).columns, **named}
-        reading = read(opened, named)
-        readings, notes = source_readings(reading, most)
-    unused = source_note(named["source"]) if "source" in named else None
-    return readings, (*(note for note in reading.notes if note != unused), *notes)
+        population = named.pop("population", None)
+        beside = {name: value for name, value in named.items() if name in ("source", "covariates")}
+        if len(beside) == len(named):
+            apart = [*names_of(named.get("covariates")), *filter(None, [population])]
+            guessed = opened.guess({n: v for n, v in named.items() if n == "source"}, apart)
+            named = {**guessed.columns, **named}
+        reading = read(opened, named, population)
+        readings, notes = source_readings(reading, most, who=whose(reading, **how))
+    unused = ("source-not-used", "covariates-not-used")
+    return readings, (*(note for note in reading.notes if note.id not in unused), *notes)
 
 
 def _counts_of(
@@ -469,6 +476,7 @@ def read_source(
         **apart,
         by=named.get("source"),
         covariates=covariates,
+        design={"reference": reference, "missing_covariates": missing_covariates},
         records=records,
         columns=tuple(opened.sample),
         missing=reading.missing,
@@ -506,8 +514,6 @@ def _source_data(source: Source, settings: Settings) -> tuple[Data, tuple[Note, 
     data = Data(reading.everyone, several, source.records)
     notes: tuple[Note, ...] = ()
     if settings.model == "sources" or (settings.model == AUTO and source.by):
-        if source.population is not None:
-            raise OptionError(_ONE_PREVALENCE)
-        readings, notes = source_readings(reading, MOST)
+        readings, notes = source_readings(reading, MOST, who=whose(reading, **source.design))
         data = replace(data, readings=readings)
     return data, notes

@@ -75,6 +75,12 @@ def _part_figures(part: Part, analysis: Analysis) -> Iterator[Figure]:
                 "a bar far outside its interval speaks against the model."
             )
             yield Figure("counts", caption, plot.counts(part.expected))
+    if part.judged:
+        caption = (
+            "Of individuals with about the same chance of being positive (across), how many are (up), with "
+            "intervals; larger points stand for more individuals. On the line chances and truth agree."
+        )
+        yield Figure("calibration", caption, plot.calibration(part.judged[part.deciding].calibration))
     if part.risks is not None:
         caption = "Mean cost of the answers against the cost of an inconclusive one, judged by the truth."
         yield Figure("risk_by_cost", caption, plot.risk_by_cost(part.risks))

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import expit, gammaln
+from scipy.special import expit, gammaln, logit
 
 from binreps.counts import UNKNOWN
 from binreps.errors import FitError
@@ -38,12 +38,27 @@ class Few(NamedTuple):
         (sources, 2, draws).
     population : ndarray
         The same of a source never seen, for negatives and for positives: shape (2, 2, draws).
+    coefficients : ndarray
+        What the log odds of populations or covariates are made of: shape (coefficients, draws); none where
+        one prevalence is for everyone.
     """
 
     prevalence: Float
     negative: Float
     positive: Float
     population: Float
+    coefficients: Float
+
+
+class _Draws(NamedTuple):
+    """Draws of the rates, as logs (parameters, 2, …), and of the coefficients of the prevalence."""
+
+    logs: Float
+    coefficients: Float
+
+    def every(self, step: int) -> _Draws:
+        """Every so many of them."""
+        return _Draws(self.logs[..., ::step], self.coefficients[..., ::step])
 
 
 class Sources(Model):
@@ -91,6 +106,9 @@ class SourcesPosterior(Posterior):
         self.calibration = calibration or Calibration()
         self.model = Sources(self.sources)
         self.mean, self.error = sampled.mean, sampled.worst
+        self._draws = _Draws(sampled.logs, np.zeros((0, *sampled.logs.shape[2:]), np.float32))
+        if sampled.side is not None:
+            self._draws = _Draws(sampled.logs, sampled.side.draws)
 
     def with_calibration(self, calibration: Calibration) -> SourcesPosterior:
         """The same draws, scores calibrated so."""
@@ -102,6 +120,9 @@ class SourcesPosterior(Posterior):
         logs = np.log(np.maximum([self.mean, 1 - self.mean], tiny))
         p, q = logs[:, 1 : size + 1], logs[:, size + 1 : 2 * size + 1]
         odds = np.full(len(records), logs[0, 0] - logs[1, 0])
+        if records.people is not None and self.sampled.side is not None:
+            own = self.sampled.side.mean
+            odds = records.people.rows @ (logit(own) if records.people.by_population else own)
         return odds, _by_code(p[1], p[0]), _by_code(q[0], q[1])
 
     @property
@@ -138,22 +159,26 @@ class SourcesPosterior(Posterior):
         For new individuals they are moved so that the mean of each rate, to the power of the discount, is
         that of all draws: a prediction is a ratio of means of products of these.
         """
-        logs = self.sampled.logs.reshape(*self.sampled.logs.shape[:2], -1)
-        logs = logs[..., :: max(1, logs.shape[2] // _CANDIDATES)].astype(float)
+        kept = int(np.prod(self._draws.logs.shape[2:]))
+        flat = _Draws(*(one.reshape(*one.shape[:-2], kept) for one in self._draws))
+        flat = flat.every(max(1, flat.logs.shape[2] // _CANDIDATES))
+        logs, coefficients = flat.logs.astype(float), flat.coefficients.astype(float)
         logs[1:] *= self.calibration.discount
         some = readings.take(np.linspace(0, len(readings) - 1, min(len(readings), _JUDGES)).astype(int))
         own, _ = some.by_source(self.sources)
-        negative, positive = self._shares(own, logs[..., None], self._tables(logs), 0, 1.0)
+        draws = _Draws(logs[..., None], coefficients[..., None])
+        negative, positive = self._shares(own, draws, self._tables(logs), 0, 1.0)
         told = [_expit(positive - negative)] if not new else [_relative(negative), _relative(positive)]
         told = [one[..., 0].astype(float) for one in told]
         wanted = np.log(np.exp(logs).mean(axis=2))
-        logs = logs[..., _herded(np.vstack([*told, np.exp(logs[:1, 0])]), size)]
+        chosen = _herded(np.vstack([*told, np.exp(logs[:1, 0])]), size)
+        logs, coefficients = logs[..., chosen], coefficients[..., chosen]
         if new:
             logs += (wanted - np.log(np.exp(logs).mean(axis=2)))[..., None]
         negative, positive = (one.reshape(len(self.sources), 2, logs.shape[2]) for one in self._tables(logs))
         mean_p, mean_q = logs[-4], logs[-2]
         strangers = np.stack([mean_p[::-1], mean_q])  # no and yes, for negatives and for positives
-        return Few(logs[0], negative, positive, strangers)
+        return Few(logs[0], negative, positive, strangers, coefficients)
 
     # Records ---------------------------------------------------------------------------------------
 
@@ -217,19 +242,18 @@ class SourcesPosterior(Posterior):
         taken to the power of the discount.
         """
         own, unseen = records.by_source(self.sources)
-        logs = self._thinned(len(own))
-        tables = [np.float32(discount) * table for table in self._tables(logs)]
-        size = max(1, _AT_ONCE // logs[0, 0].size)
+        draws = self._thinned(len(own))
+        tables = [np.float32(discount) * table for table in self._tables(draws.logs)]
+        size = max(1, _AT_ONCE // draws.logs[0, 0].size)
         for first in range(0, len(own), size):
             some = own.take(np.arange(first, min(first + size, len(own))))
-            yield self._shares(some, logs, tables, unseen, discount)
+            yield self._shares(some, draws, tables, unseen, discount)
 
-    def _thinned(self, records: int) -> Float:
-        """The logs of as many draws as the work allows."""
-        logs = self.sampled.logs
-        chains, kept = logs.shape[2:]
+    def _thinned(self, records: int) -> _Draws:
+        """As many draws as the work allows."""
+        chains, kept = self._draws.logs.shape[2:]
         wanted = max(_LEAST // chains, _WORK // max(records * chains, 1), 1)
-        return np.asarray(logs[..., :: -(-kept // min(wanted, kept))], np.float32)
+        return self._draws.every(-(-kept // min(wanted, kept)))
 
     def _tables(self, logs: Float) -> list[Float]:
         """log P(answer) of each source for negatives and for positives: shape (2 × sources, draws)."""
@@ -239,11 +263,11 @@ class SourcesPosterior(Posterior):
         return [_by_code(p[:, 1], p[:, 0]), _by_code(q[:, 0], q[:, 1])]
 
     def _shares(
-        self, some: Readings, logs: Float, tables: list[Float], unseen: int, discount: float
+        self, some: Readings, draws: _Draws, tables: list[Float], unseen: int, discount: float
     ) -> tuple[Float, Float]:
         """The two classes' shares of some records."""
-        matrix = design(some)
-        prevalence = logs[0].reshape(2, -1)
+        matrix, logs = design(some), draws.logs
+        prevalence = self._prevalences(some, draws)
         kept = tables[0].shape[0]
         shares = [matrix[:, :kept] @ table + prevalence[1 - i] for i, table in enumerate(tables)]
         if unseen:
@@ -251,6 +275,15 @@ class SourcesPosterior(Posterior):
             _add_unseen(shares, some, len(self.sources), population, discount)
         negative, positive = (share.reshape(len(some), *logs.shape[2:]) for share in shares)
         return negative, positive
+
+    def _prevalences(self, some: Readings, draws: _Draws) -> Any:
+        """log θ and log(1 − θ) of some records at some draws, each of shape (records or 1, draws)."""
+        if not len(draws.coefficients):
+            return draws.logs[0].reshape(2, 1, -1)
+        assert some.people is not None
+        flat = draws.coefficients.reshape(len(draws.coefficients), -1)
+        odds = some.people.rows.astype(flat.dtype) @ flat
+        return -np.logaddexp(0, -odds), -np.logaddexp(0, odds)
 
     def _means(self, negative: Float, positive: Float, new: bool) -> Estimate:
         """The mean of each record, and its error from the chains."""
