@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -15,6 +15,7 @@ from binreps.fits.base import Fit, Trouble
 from binreps.fits.left_out import LeftOut
 from binreps.fits.posterior import Estimate
 from binreps.fits.sampled.calibration import Calibration, learned_discount, learned_from_gold
+from binreps.fits.sampled.pairs import Pair, agreeing_pairs, counted_once
 from binreps.fits.sampled.posterior import Few, SourcesPosterior
 from binreps.fits.sampled.prior import SourcePrior
 from binreps.fits.sampled.run import AGREE, sample
@@ -46,6 +47,8 @@ class SourcesFit(Fit):
     prior : SourcePrior
     tol : float
         The numerical error that was asked for.
+    merge : tuple of tuples
+        Sources that were taken for one.
     """
 
     kind: ClassVar[str] = "sources"
@@ -58,6 +61,7 @@ class SourcesFit(Fit):
     posterior: SourcesPosterior = field(compare=False)
     tol: float = 0.05
     notes: tuple[Note, ...] = ()
+    merge: tuple[tuple[Hashable, ...], ...] = ()
 
     @property
     def counts(self) -> CountTable:  # type: ignore[override]
@@ -162,6 +166,7 @@ class SourcesFit(Fit):
             rule = "ask about Readings, or about what each source said, such as {'ann': 1, 'bob': 0}"
             raise OptionError(f"{rule}, got {len(asked)} arguments")
         records, shape = Readings.asked(asked[0] if asked else self.readings)
+        records = records.merging(self.merge)
         return self._whose(records, population, covariates), shape
 
     def _whose(
@@ -345,6 +350,15 @@ class SourcesFit(Fit):
         )
         return "\n".join([said, how, str(self.calibration).capitalize(), *map(str, self.notes)])
 
+    def agreeing_pairs(self) -> list[Pair]:
+        """Pairs of sources that agree in their errors: copies, or two that were trained alike."""
+        return agreeing_pairs(self.readings, self.posterior)
+
+    def counted_once(self, pair: Pair) -> dict[str, Float]:
+        """Everyone's score as it is, without either of a pair, and with the two as one; at the mean rates."""
+        scores = counted_once(self.readings, self.posterior, pair)
+        return {how: np.asarray(self.calibration.moved(score)) for how, score in scores.items()}
+
     def troubles(self) -> Iterator[Trouble]:
         """Whether the chains can be trusted."""
         longer = (
@@ -390,6 +404,7 @@ def fit_sources(
     chains: int | None = None,
     sweeps: int | None = None,
     independent: bool = False,
+    merge: Sequence[Sequence[Hashable]] = (),
     progress: Callable[[int, int], object] | None = None,
 ) -> SourcesFit:
     """Estimate the prevalence and the error rates of each source, sampled until the error is small.
@@ -422,6 +437,9 @@ def fit_sources(
         The most sweeps of each chain. If the error is not reached by then, `check` says so.
     independent : bool
         Whether readings of one individual are independent given its status: then scores are the model's.
+    merge : sequence of sequences of sources
+        Sources to take for one, such as `[("ann", "bob")]` of whom one copies the other: their answer where
+        they agree, none where they differ.
     progress : callable, optional
         Called with the sweeps done and to do.
 
@@ -449,11 +467,25 @@ def fit_sources(
         check_whole("chains", chains, 4, 1024)
     if sweeps is not None:
         check_whole("sweeps", sweeps, 20, 10**7)
-    chosen, data = prior or SourcePrior(), readings.merged()
+    groups = _groups(merge, readings)
+    chosen, data = prior or SourcePrior(), readings.merging(groups).merged()
     how: dict[str, Any] = {"tol": tol, "chains": chains, "sweeps": sweeps, "progress": progress}
     plain = SourcesPosterior(data.sources, sample(data, chosen, generator(rng), **how))
     posterior = plain if independent else _calibrated(data, plain)
-    return SourcesFit(data, chosen, posterior, float(tol))
+    return SourcesFit(data, chosen, posterior, float(tol), merge=groups)
+
+
+def _groups(merge: Any, readings: Readings) -> tuple[tuple[Hashable, ...], ...]:
+    """Groups of sources that are taken for one, checked."""
+    rule = "merge must be groups of two or more sources, such as [('ann', 'bob')], none in two groups"
+    if isinstance(merge, str) or not all(isinstance(group, tuple | list) for group in merge):
+        raise OptionError(f"{rule}, got {shown(merge)}")
+    names = [name for group in merge for name in group]
+    if len(set(names)) < len(names) or any(len(group) < 2 for group in merge):
+        raise OptionError(f"{rule}, got {shown(merge)}")
+    if lost := [name for name in names if name not in readings.sources]:
+        raise OptionError(f"merge must name sources of the data, got {lost[0]!r}")
+    return tuple(tuple(group) for group in merge)
 
 
 def _calibrated(data: Readings, plain: SourcesPosterior) -> SourcesPosterior:

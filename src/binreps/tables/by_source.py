@@ -64,6 +64,11 @@ class Asked(NamedTuple):
     new: bool
     level: float
 
+    @property
+    def merged(self) -> dict[str, str]:
+        """What sources that are taken for one are called."""
+        return {str(name): " + ".join(map(str, group)) for group in self.fit.merge for name in group}
+
     def people(self, who: Whose, found: Any) -> Any:
         """Those of collected rows, as the fit's study has them."""
         own = self.fit.readings.people
@@ -143,6 +148,7 @@ def long_answers(
     table = who.patterned(table) if who.columns else table
     one = row_counts(table, Roles(results=roles.results, labels=roles.labels))
     sources, notes = _sources_of(table, roles, one)
+    sources = list(dict.fromkeys(asked.merged.get(name, name) for name in sources))
     table = table.filter(~without_individual(roles))
     few = asked.fit.few(new=asked.new)
     sums = _table_of_logs(asked, few, sources)
@@ -154,6 +160,8 @@ def long_answers(
     more = [PATTERN] * bool(who.columns)
     counts = [one[name].cast(nw.Int64).alias(name) for name in (N, S)]
     rows = table.select(*roles.individual, *more, *order, SOURCE, said.alias(_SAID), *counts)
+    if asked.fit.merge:
+        rows = _as_one(rows, [*roles.individual, *more], order, asked.merged)
     rows = rows.join(lookup, on=[SOURCE, _SAID], how="left")
     totals = [nw.col(N, S, *names).sum(), *(nw.col(name).min() for name in order)]
     people = rows.group_by(*roles.individual, *more).agg(*totals)
@@ -163,6 +171,28 @@ def long_answers(
     kept = [*roles.individual, *order, N, S]
     prevalence = None if more else few.prevalence
     return _finished(people, kept, asked, prevalence), (*notes, *unseen_notes(asked.fit, sources))
+
+
+def _as_one(rows: Frame, keys: list[str], order: list[str], named: dict[str, str]) -> Frame:
+    """Rows in which some sources are one: a row for what they agree on, none where they differ."""
+    one = nw.col(SOURCE).is_in(list(named))
+    several = rows.filter(one)
+    name = nw.col(SOURCE)
+    for old, new in named.items():
+        name = nw.when(nw.col(SOURCE) == old).then(nw.lit(new)).otherwise(name)
+    several = several.with_columns(name.alias(SOURCE))
+    first = [nw.col(each).min() for each in order]
+    several = several.group_by(*keys, SOURCE).agg(nw.col(N, S).sum(), *first)
+    agree = (nw.col(S) == 0) | (nw.col(S) == nw.col(N))
+    given = nw.when(agree & (nw.col(N) > 0)).then(nw.lit(1)).otherwise(nw.lit(0))
+    yes = nw.when(nw.col(S) > 0).then(nw.lit(1)).otherwise(nw.lit(0))
+    several = several.with_columns(given.alias(N), yes.alias(S))
+    said = nw.when(nw.col(N) > 0).then(nw.col(S)).otherwise(nw.lit(2))
+    several = several.with_columns(said.alias(_SAID), (nw.col(S) * nw.col(N)).alias(S))
+    names = [*keys, *order, SOURCE, _SAID, N, S]
+    counts = [nw.col(each).cast(nw.Int64) for each in (_SAID, N, S)]
+    parts = [part.select(*keys, *order, SOURCE, *counts) for part in (rows.filter(~one), several)]
+    return nw.concat([part.select(*names) for part in parts])
 
 
 def _table_of_odds(original: Frame, table: Frame, asked: Asked, few: Any, who: Whose) -> Frame:
@@ -196,7 +226,7 @@ def _sources_of(table: Frame, roles: Roles, one: dict[str, nw.Expr]) -> tuple[li
 
 def unseen_notes(fit: Any, sources: Any) -> tuple[Note, ...]:
     """A note if a table has sources that the fit has not seen."""
-    known = {str(name) for name in fit.sources}
+    known = {str(name) for name in (*fit.sources, *(one for group in fit.merge for one in group))}
     new = [name for name in sources if str(name) not in known]
     if not new:
         return ()

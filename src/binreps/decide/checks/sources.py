@@ -16,6 +16,7 @@ _SHOWN = 5  # names in a sentence
 _SURE = 0.9  # probability from which a source is called worse than chance, or a spammer
 _SAYS_NOTHING = 0.15  # 1 − p − q below which an answer says next to nothing
 _FEW = 30  # readings below which nobody is called a spammer
+_SHOWN_PAIRS = 3  # that agree in their errors
 _PINNED = 0.5  # share of draws outside the region from which the restriction shapes the answer
 
 
@@ -29,6 +30,7 @@ def sources_findings(fit: SourcesFit, loss: Loss | None) -> Iterator[Finding]:
     yield from _mirror(fit)
     yield from _single_readings(fit)
     yield from _poor(fit)
+    yield from _copies(fit, loss or Loss())
     if loss is not None:
         yield from _close_decisions(fit, loss)
 
@@ -136,6 +138,35 @@ def _poor(fit: SourcesFit) -> Iterator[Finding]:
             "They cost nothing but money: their answers have no weight. Retrain them, or do without.",
             NOTE,
         )
+
+
+def _copies(fit: SourcesFit, loss: Loss) -> Iterator[Finding]:
+    """Pairs that agree in their errors, and what counting them once would change."""
+    pairs = fit.agreeing_pairs()
+    if not pairs:
+        return
+    weight = fit.readings.weight
+    for pair in pairs[:_SHOWN_PAIRS]:
+        names = tuple(fit.sources[i] for i in (pair.first, pair.second))
+        scores = fit.counted_once(pair)
+        now = loss.classify(scores.pop("as it is"))
+        hows = (f"without {names[0]}", f"without {names[1]}", "with the two as one")
+        changed = [
+            f"{int(weight[loss.classify(score) != now].sum()):,} {how}"
+            for how, score in zip(hows, scores.values(), strict=True)
+        ]
+        yield Finding(
+            "agreeing-pair",
+            pair.correlation,
+            f"{names[0]} and {names[1]} agree in their errors: on {pair.shared:,} individuals their answers "
+            f"have a correlation of {pair.correlation:.2f} beyond what their error rates explain "
+            f"(z = {pair.z:.1f}). Of {int(weight.sum()):,} answers would change: {', '.join(changed)}.",
+            f"Find out whether one copies the other, or both one teacher; then drop one, or take them for "
+            f"one: merge=[({names[0]!r}, {names[1]!r})].",
+        )
+    if len(pairs) > _SHOWN_PAIRS:
+        rest = f"{len(pairs) - _SHOWN_PAIRS:,} more pairs of sources agree in their errors."
+        yield Finding("agreeing-pairs", len(pairs), rest, "Settle the pairs above first, then look again.")
 
 
 def _close_decisions(fit: SourcesFit, loss: Loss) -> Iterator[Finding]:
