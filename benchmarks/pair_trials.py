@@ -1,7 +1,7 @@
 """How often the alarm for pairs of sources is false, and how often it finds a copy.
 
-`python -m benchmarks.pair_trials [studies]` draws panels of eight readers of 200 individuals, without a copy and
-with one that says what another says always, or four times in five.
+`python -m benchmarks.pair_trials [studies]` draws panels of eight readers of 200 individuals, without a copy
+and with one that says what another says always, or four times in five.
 """
 
 from __future__ import annotations

@@ -310,6 +310,30 @@ class SourcesFit(Fit):
         columns["worse_than_chance"] = self.worse_than_chance.tolist()
         return Table(columns, title=f"{len(self.sources):,} sources")
 
+    def component_table(self) -> Table:
+        """One row per group of sources that individuals link, directly or through others; the largest first.
+
+        `better_than_chance` is 1 − p − q of its sources, weighted by their readings: positive by assumption,
+        which is what says which answer means positive in that group; groups cannot be compared.
+        """
+        of, each = self.readings.components, self.readings.totals.sum(axis=1)
+        total = 1 - self.rates.false_positive - self.rates.false_negative
+        size = int(of.max(initial=-1)) + 1
+        readings = np.bincount(of, each, size)
+        better = np.bincount(of, each * total, size) / np.maximum(readings, 1)
+        share = np.bincount(of, self.readings.totals[:, 1], size) / np.maximum(readings, 1)
+        order = np.argsort(-readings, kind="stable")
+        names = [[name for name, own in zip(self.sources, of, strict=True) if own == i] for i in order]
+        columns = {
+            "group": list(range(1, size + 1)),
+            "sources": [len(own) for own in names],
+            "names": [", ".join(map(str, own[:5])) + (", …" if len(own) > 5 else "") for own in names],
+            "readings": readings[order].astype(int).tolist(),
+            "share_yes": share[order].tolist(),
+            "better_than_chance": better[order].tolist(),
+        }
+        return Table(columns, title=f"{size:,} groups of sources" if size != 1 else "All sources are linked")
+
     @property
     def worse_than_chance(self) -> Float:
         """The probability that each source's two error rates add up to more than 1."""

@@ -41,15 +41,19 @@ def _components(fit: SourcesFit) -> Iterator[Finding]:
     count = int(readings.components.max(initial=0)) + 1
     if count < 2:
         return
-    each = np.bincount(readings.components, readings.totals.sum(axis=1))
-    largest = each.max() / each.sum()
+    rows = list(fit.component_table())[:_SHOWN]
+    told = "; ".join(
+        f"{row['names']} ({row['readings']:,} readings, {row['share_yes']:.0%} yes, 1 − p − q = "
+        f"{row['better_than_chance']:.2f})"
+        for row in rows
+    )
+    more = f"; and {count - len(rows):,} more" if count > len(rows) else ""
     yield Finding(
         "components",
         count,
-        f"The sources fall into {count:,} groups that no individual links; the largest has {largest:.0%} "
-        f"of the "
-        "readings. Which answer means positive is settled in each group by taking its sources, weighted by "
-        "their readings, to be better than chance, and the groups cannot be compared with each other.",
+        f"The sources fall into {count:,} groups that no individual links: {told}{more}. Which answer means "
+        "positive is settled in each group by taking its sources, weighted by their readings, to be better "
+        "than chance, and the groups cannot be compared with each other.",
         "Let some sources of each group read the same individuals, or add individuals of known status.",
     )
 
