@@ -134,7 +134,6 @@ def test_analyse_in_python_gives_the_same(folder) -> None:
     ("words", "sentence"),
     [
         (["--source", "nobody"], "column 'nobody'"),
-        (["--source", "worker", *COLUMNS, "--population", "truth"], "one prevalence"),
         (["--source", "worker", "--prior-false-positive", "2,20"], "population that is learned"),
     ],
 )

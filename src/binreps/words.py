@@ -24,6 +24,28 @@ def percent(share: float) -> str:
     return f"{100 * share:.1f}%" if share >= 0.001 else f"{100 * share:.2g}%"
 
 
+def percents(estimate: float, lower: float, upper: float) -> tuple[str, str]:
+    """An estimate and its interval, with as many digits as tell its ends apart.
+
+    Examples
+    --------
+    >>> percents(0.3012, 0.2241, 0.3839)
+    ('30.1%', '22.4% to 38.4%')
+    >>> percents(0.92, 0.91998, 0.92003)
+    ('92.0000%', '91.9980% to 92.0030%')
+    >>> percents(0.5, float("nan"), float("nan"))
+    ('50.0%', '')
+    """
+    if lower != lower:
+        return percent(estimate), ""
+    digits, width = 1, 100 * (upper - lower)
+    while 0 < width < 5 * 10.0**-digits and digits < 9:
+        digits += 1
+    if digits == 1:
+        return percent(estimate), f"{percent(lower)} to {percent(upper)}"
+    return f"{100 * estimate:.{digits}f}%", f"{100 * lower:.{digits}f}% to {100 * upper:.{digits}f}%"
+
+
 def chance(probability: float) -> str:
     """The chance of one individual: whole percents, a decimal near 0 and 1, never 0 or 100 by rounding.
 

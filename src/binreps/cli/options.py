@@ -99,6 +99,8 @@ Recipe = Annotated[
 Memory = Annotated[str | None, _choice("--memory", "The most memory to use, such as 4GB.")]
 Json = Annotated[bool, _choice("--json", "Print JSON for machines.")]
 Out = Annotated[Path | None, _choice("--out", "Folder for the report, scores, decision table and summary.")]
+Title = Annotated[str, _choice("--title", "Of the report; the file's name if not given.")]
+Author = Annotated[str, _choice("--author", "Of the report.")]
 Seed = Annotated[int, _choice("--seed", "Seed of the random numbers.")]
 
 

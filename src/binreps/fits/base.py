@@ -69,6 +69,11 @@ class AnyFit(ABC):
     def everyone(self) -> CountTable:
         """All individuals."""
 
+    def among(self, n: int) -> AnyFit:
+        """The fit for those who have n replicates: the same, unless their prevalence is another."""
+        del n
+        return self
+
     @property
     @abstractmethod
     def error(self) -> float:
@@ -411,9 +416,14 @@ class PosteriorFit(Fit):
         known = self.counts.known
         return np.asarray(source.binomial(self.counts.weight, np.where(known == UNKNOWN, chance, known)))
 
+    @property
+    def interval_error(self) -> float:
+        """The largest numerical error of the ends of intervals of rates, in standard deviations."""
+        return max(self.marginal(name).error for name in self.model.names)
+
     def _words(self, level: float) -> str:
         """How probable the intervals are, and how exact: their own error included."""
-        error = max(self.error, *(self.marginal(name).error for name in self.model.names))
+        error = max(self.error, self.interval_error)
         said = f"{level:.0%} credible intervals; numerical error below {error:.0e} of a standard deviation"
         return "\n".join(filter(None, [said, rests_on_prior(self.identifiable)]))
 

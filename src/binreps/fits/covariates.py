@@ -36,6 +36,7 @@ SLOPE_SD = 1.5
 """The prior sd of a slope per standardised column: wider ones run away under separation."""
 
 _BLOCK = 2**21  # rows × points of a block of scores
+_SOME = 5000  # rows that the mean prevalence of a part of the study is taken from
 
 
 @dataclass(frozen=True, repr=False)
@@ -217,6 +218,17 @@ class CovariatesFit(PosteriorFit):
         if weights.shape != (len(rows),) or not weights.sum() > 0:
             raise DataError(f"weight must have one whole number per individual ({len(rows)}), one > 0")
         del shape
+        return self._average(rows, weights, name)
+
+    def among(self, n: int) -> ProfileFit:
+        """The fit for those of the study who have n replicates; of very many, for some of them."""
+        table = self.records.thinned(_SOME)
+        here = (table.n == n) & (table.known == UNKNOWN)
+        here = here if np.any(here) else np.ones(len(table), bool)
+        return self._average(table.design()[here], table.weight[here].astype(float), f"n = {n}")
+
+    def _average(self, rows: Float, weights: Float, name: str) -> ProfileFit:
+        """The fit whose prevalence is the mean over rows of the design."""
         at, total = self.cloud.parameters, np.zeros(self.cloud.points.v.shape[1])
         step = max(_BLOCK // total.size, 1)
         for start in range(0, len(rows), step):
@@ -431,9 +443,14 @@ class CovariatesFit(PosteriorFit):
         said = super()._words(level)
         return "\n".join([said, *(note.sentence for note in self.notes)])
 
+    @property
+    def interval_error(self) -> float:
+        """The error of the ends of intervals, those of slopes included."""
+        return max(super().interval_error, *(law.error for law in self._log_odds.values()), 0.0)
+
     def troubles(self) -> Iterator[Trouble]:
         """What should be known before the fit is believed."""
-        if self.error > self.usual_error:
+        if self.error > max(self.usual_error, self.tol):
             how = " (by sampling, as weighted points did worse)" if self.cloud.sampled else ""
             said = f"The numerical error of the fit is {self.error:.1g} of a standard deviation{how}"
             yield Trouble(

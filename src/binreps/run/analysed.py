@@ -68,10 +68,11 @@ def _one_part(data: Data, settings: Settings, offer: Offer, judge: Data | None) 
         decisions = decision_table(fit, settings.loss, sizes, level=settings.level)
         whose = "the decision table is for someone of this study whose covariates are not known"
         more = [Note("covariates-unknown", whose)]
-    judged = dict(part.judged)
+    judged, true = dict(part.judged), part.truth
     if judge is not None:
-        true = judge.form(offer.needs)
-        judged[offer.kind] = evaluate(fit.score(true), status_of(true), settings.loss, true.weight)
+        told = judge.form(offer.needs)
+        true = true if fit.has_sources else told
+        judged[offer.kind] = evaluate(fit.score(told), status_of(told), settings.loss, told.weight)
     found = replace(
         part,
         settings=settings,
@@ -81,6 +82,7 @@ def _one_part(data: Data, settings: Settings, offer: Offer, judge: Data | None) 
         cells=_told_cells(fit, part.fit, settings),
         decisions=decisions,
         judged=judged,
+        truth=true,
     )
     return found, [*notes, *more]
 

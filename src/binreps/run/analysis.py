@@ -17,8 +17,10 @@ from binreps.decide.evaluate import Evaluation
 from binreps.decide.indecision import risk_by_cost
 from binreps.decide.loss import DECISIONS, Loss, check_loss, decision_table
 from binreps.decide.predictive import predictive_counts
+from binreps.decide.stopping import stopping_table
 from binreps.errors import OptionError
 from binreps.fits.base import checked_prior, rates_rows
+from binreps.fits.point.simple import fit_known
 from binreps.model import NAMES, Prior
 from binreps.notes import Note
 from binreps.options import check_level, check_whole
@@ -28,6 +30,7 @@ from binreps.table import Table
 from binreps.tables.guess import Guess
 from binreps.tables.opened import Reading
 
+_MOST_AGAIN = 40  # inconclusive results that a summary lists
 _SEED = 1  # of the predictive draws: the same figure every time
 
 LISTED = 10_000
@@ -116,7 +119,7 @@ class Part:
     cells: Table  # n, s, weight, (known,) score, lower, upper, decision: everyone in the data
     decisions: Table  # the next individual, for every result; empty where it matters who gave it
     judged: Mapping[str, Evaluation]  # by method, where a truth is given
-    truth: CountTable | None = None
+    truth: Any = None  # counts or records with their statuses, in the form that the deciding fit takes
 
     @property
     def counts(self) -> CountTable:
@@ -241,6 +244,34 @@ class Part:
         return {"n": n, "answers": {word: (own[0], own[-1]) for word, own in groups.items()}}
 
     @cached_property
+    def again(self) -> Table:
+        """The inconclusive results of the data, and what one more replicate leads to.
+
+        A row per result (n, s): how many have it, the chance, and the chances after a negative and after a
+        positive replicate. Empty where more than results is known of individuals.
+        """
+        names = ("n", "s", "weight", "probability", "if_negative", "if_positive")
+        columns: dict[str, list[Any]] = {name: [] for name in names}
+        told = self.fit.has_sources or self.fit.records is not None
+        rows = [] if told else [row for row in self.cells if row["decision"] == "inconclusive"]
+        for row in rows[:_MOST_AGAIN]:
+            n, s, loss = row["n"], row["s"], self.settings.loss
+            rule = stopping_table(self.fit, loss, cost_per_replicate=0, max_replicates=n + 1, start=(n, s))
+            _, down, up = rule.table()["probability"]
+            values = (n, s, row["weight"], row["score"], down, up)
+            for name, value in zip(names, values, strict=True):
+                columns[name].append(value)
+        return Table(columns)
+
+    @cached_property
+    def true_rates(self) -> Table | None:
+        """The rates as estimated and as the truth has them; None where not everyone's is known."""
+        if self.truth is None or not len(self.truth) or np.any(self.truth.known == UNKNOWN):
+            return None
+        true = CountTable(self.truth.n, self.truth.s, self.truth.weight, self.truth.known)
+        return Table(rates_rows(estimated=self.fit.overall, true=fit_known(true).rates))
+
+    @cached_property
     def intraclass(self) -> Estimate | None:
         """The correlation of replicates within an individual, where the model has one."""
         if self.model != "correlated":
@@ -261,8 +292,9 @@ class Part:
         """The risk of every method for every cost of an inconclusive answer; None without a truth."""
         if self.truth is None:
             return None
-        n, s = self.truth.n, self.truth.s
-        scores = {WAYS[kind].name: fit.score(n, s) for kind, fit in drawn(self.fits).items()}
+        n, s, fits = self.truth.n, self.truth.s, drawn(self.fits)
+        asked = {kind: (n, s) if fit.records is None else (self.truth,) for kind, fit in fits.items()}
+        scores = {WAYS[kind].name: fit.score(*asked[kind]) for kind, fit in fits.items()}
         return risk_by_cost(scores, status_of(self.truth), self.truth.weight)
 
 
@@ -350,7 +382,15 @@ class Analysis:
                 totals[word] = totals.get(word, 0) + weight
         return totals
 
-    def write(self, folder: str | Path, *, parquet: bool = False, memory: str | None = None) -> list[Path]:
+    def write(
+        self,
+        folder: str | Path,
+        *,
+        parquet: bool = False,
+        memory: str | None = None,
+        title: str = "",
+        author: str = "",
+    ) -> list[Path]:
         """Write report.html, scores.csv (or .parquet), decision_table.csv and summary.json into a folder.
 
         Where each source has rates of its own there is sources.csv in place of decision_table.csv.
@@ -366,6 +406,8 @@ class Analysis:
             Whether the scores are written as Parquet instead of CSV.
         memory : str, optional
             The most memory to use, such as "4GB".
+        title, author : str
+            Of the report; the title is the data's name if it is not given.
 
         Returns
         -------
@@ -374,13 +416,14 @@ class Analysis:
         """
         from binreps.show.folder import write_folder  # what shows an analysis comes after it on the road
 
-        return write_folder(self, folder, parquet=parquet, memory=memory)
+        how = {"title": title, "author": author}
+        return write_folder(self, folder, parquet=parquet, memory=memory, **how)
 
-    def report(self) -> str:
+    def report(self, *, title: str = "", author: str = "") -> str:
         """The report as one HTML page that opens without a network, and lists everyone if they are few."""
         from binreps.show.folder import report_page
 
-        return report_page(self)
+        return report_page(self, title=title, author=author)
 
 
 def status_of(truth: Any) -> Any:

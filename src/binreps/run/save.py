@@ -19,13 +19,19 @@ from binreps.errors import BinrepsError, DataError, OptionError
 from binreps.fits.base import check_fit
 from binreps.model import NAMES, Prior
 from binreps.run.models import WAYS
-from binreps.run.save_covariates import covariates_from_list, covariates_to_list
+from binreps.run.save_covariates import (
+    agree,
+    check_columns,
+    covariates_from_list,
+    covariates_to_list,
+    formula_from_dict,
+    formula_to_dict,
+)
 from binreps.run.save_sources import sources_from_dict, sources_to_dict
 from binreps.tables.files import PathLike
 from binreps.tables.write import replacing
 
 SCHEMA, VERSION = "binreps fit", 2  # 2: the prior says whether it is better than chance
-_AGREE = 1e-6  # results of two machines or versions differ by less; a hand-made change hardly does
 
 
 def save_fit(fit: Any, path: PathLike) -> Path:
@@ -158,14 +164,19 @@ def _saved_records(records: CovariateTable) -> dict[str, Any]:
     columns = {name: getattr(records, name).tolist() for name in ("n", "s", "weight")}
     if np.any(records.known != UNKNOWN):
         columns["known"] = [None if status == UNKNOWN else status for status in records.known.tolist()]
-    return {**columns, "covariates": covariates}
+    content = {**columns, "covariates": covariates}
+    return content if records.formula is None else content | {"formula": formula_to_dict(records)}
 
 
 def _loaded_records(content: dict[str, Any]) -> CovariateTable:
     """The individuals with covariates that were saved."""
     known = None if content.get("known") is None else np.array(content["known"], object)
     rows = entries(content["n"], content["s"], content["weight"], known)
-    return CovariateTable.encoded(rows, *covariates_from_list(content["covariates"], rows[0].size))
+    covariates = covariates_from_list(content["covariates"], rows[0].size)
+    formula = content.get("formula")
+    found = CovariateTable.encoded(rows, *covariates, formula_from_dict(formula))
+    check_columns(found, formula)
+    return found
 
 
 def _count_table(cells: dict[str, Any]) -> CountTable:
@@ -202,19 +213,10 @@ def _compare(saved: Any, found: dict[str, Any]) -> None:
         raise DataError("the fit has no results")
     for name, value in found.items():
         old, new = (np.array(each, dtype=object).ravel().tolist() for each in (saved.get(name), value))
-        if len(old) != len(new) or not all(map(_agree, old, new)):
+        if len(old) != len(new) or not all(map(agree, old, new)):
             rule = "its results must follow from its counts and prior"
             found_now = f"{name} = {saved.get(name)} where fitting gives {value}"
             raise DataError(f"{rule}, got {found_now}; the file was changed")
-
-
-def _agree(old: Any, new: Any) -> bool:
-    """Whether two numbers are the same but for rounding; None is equal to None only."""
-    if old is None or new is None:
-        return old is new
-    if not isinstance(old, int | float) or isinstance(old, bool):
-        return False
-    return bool(abs(old - new) <= _AGREE * max(1.0, abs(new)))
 
 
 def write_json(content: Any, path: PathLike) -> None:

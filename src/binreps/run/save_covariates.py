@@ -9,12 +9,13 @@ import numpy as np
 
 from binreps.covariates import Category, Covariate, CovariateTable, Numeric
 from binreps.errors import DataError, OptionError
+from binreps.formula import Formula
+
+_AGREE = 1e-6  # results of two machines or versions differ by less; a hand-made change hardly does
 
 
 def covariates_to_list(study: CovariateTable, values: Sequence[Any]) -> list[dict[str, Any]]:
     """The covariates of a study, with the values of some rows."""
-    if study.formula is not None:
-        raise OptionError("a fit by a formula cannot be saved: loading it would run the formula as code")
     covariates = []
     for each, own in zip(study.covariates, values, strict=True):
         if isinstance(each, Category):
@@ -52,3 +53,44 @@ def covariates_from_list(
     if any(len(own) != size for own in values):
         raise DataError("every covariate must have one value per row")
     return tuple(covariates), values
+
+
+def formula_to_dict(records: CovariateTable) -> dict[str, Any]:
+    """A formula and the columns that it made, with the means and sds by which they were standardised."""
+    assert records.formula is not None
+    records.formula.check_plain()
+    mean, sd = records.mean.tolist(), records.sd.tolist()
+    return {"text": records.formula.text, "terms": list(records.terms), "mean": mean, "sd": sd}
+
+
+def formula_from_dict(content: Mapping[str, Any] | None) -> Formula | None:
+    """A formula that does no harm."""
+    if content is None:
+        return None
+    formula = Formula(content["text"])
+    formula.check_plain()
+    return formula
+
+
+def check_columns(records: CovariateTable, content: Mapping[str, Any] | None) -> None:
+    """Refuse a formula that makes other columns than it did, as another version of formulaic may."""
+    if content is None:
+        return
+    same = list(records.terms) == content["terms"] and all(
+        len(saved) == len(own) and all(map(agree, saved, own.tolist()))
+        for saved, own in ((content["mean"], records.mean), (content["sd"], records.sd))
+    )
+    if not same:
+        rule = f"the formula {content['text']!r} must make the columns that it made, {content['terms']}"
+        raise DataError(
+            f"{rule}, got {list(records.terms)}; formulaic was of another version, or the file changed"
+        )
+
+
+def agree(old: Any, new: Any) -> bool:
+    """Whether two numbers are the same but for rounding; None is equal to None only."""
+    if old is None or new is None:
+        return old is new
+    if not isinstance(old, int | float) or isinstance(old, bool):
+        return False
+    return bool(abs(old - new) <= _AGREE * max(1.0, abs(new)))

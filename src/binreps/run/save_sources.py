@@ -50,12 +50,7 @@ def sources_to_dict(fit: SourcesFit) -> dict[str, Any]:
         "sources": list(fit.sources),
         "merge": [list(group) for group in fit.merge],
         "readings": columns,
-        "people": None
-        if people is None
-        else {
-            "by_population": people.by_population,
-            "covariates": covariates_to_list(people.study, people.values),
-        },
+        "people": None if people is None else _saved_people(people),
         "notes": [asdict(note) for note in fit.notes],
         "sampled": {
             "draws": _packed(np.maximum(logs[..., ::every], np.finfo(np.float32).min), "<f4"),
@@ -83,6 +78,14 @@ def _rows(fit: SourcesFit) -> list[dict[str, Any]]:
 
 def _finite(values: Any) -> list[float | None]:
     return [float(value) if np.isfinite(value) else None for value in values]
+
+
+def _saved_people(people: People) -> dict[str, Any]:
+    """What else is known of the individuals."""
+    if people.study.formula is not None:
+        raise OptionError("a fit by source with a formula cannot be saved; name its covariates instead")
+    covariates = covariates_to_list(people.study, people.values)
+    return {"by_population": people.by_population, "covariates": covariates}
 
 
 def sources_from_dict(content: Mapping[str, Any]) -> SourcesFit:

@@ -6,9 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from binreps._version import __version__
 from binreps.decide.answer import step_of
@@ -17,15 +15,10 @@ from binreps.decide.stopping import stopping_table
 from binreps.errors import OptionError
 from binreps.fits.base import Fit, check_one_population
 from binreps.options import check_level, check_whole, shown
+from binreps.show.pages import SIGNS, page
 from binreps.show.theme import FONT
 from binreps.show.wording import profile_words
 from binreps.words import chance, in_hundred, percent, plural
-
-if TYPE_CHECKING:
-    from jinja2 import Template
-
-SIGNS = {"negative": "\u2212", "inconclusive": "?", "positive": "+"}
-"""The sign before each answer's word."""
 
 _MOST = 12  # tests up to which a triangle is as wide as a page
 _PAPERS = ("a5", "a4")
@@ -109,7 +102,7 @@ def card(
     one = fit if covariates is None else fit.profile(covariates)
     for_whom = ", ".join(filter(None, [valid_for, profile_words(covariates or {})]))
     cells = card_cells(one, loss, up_to, cost_per_replicate)
-    return _template().render(
+    return page("card.html").render(
         title=title,
         cells=cells,
         rows=[[cell for cell in cells if cell["n"] == n] for n in range(1, up_to + 1)],
@@ -176,12 +169,3 @@ def _prevalence(fit: Fit, level: float) -> str:
     if lower.prevalence != lower.prevalence:
         return said
     return f"{said} ({percent(lower.prevalence)} to {percent(upper.prevalence)})"
-
-
-@cache
-def _template() -> Template:
-    """The card, with everything that is filled in escaped."""
-    from jinja2 import Environment, StrictUndefined
-
-    text = (files("binreps.show") / "card.html").read_text(encoding="utf-8")
-    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(text)

@@ -14,7 +14,13 @@ from binreps.tables.write import check_target, replacing, write_table
 
 
 def write_folder(
-    analysis: Analysis, folder: str | Path, *, parquet: bool = False, memory: str | None = None
+    analysis: Analysis,
+    folder: str | Path,
+    *,
+    parquet: bool = False,
+    memory: str | None = None,
+    title: str = "",
+    author: str = "",
 ) -> list[Path]:
     """Write what `Analysis.write` promises; each file appears whole or not at all."""
     sources = analysis.main.sources
@@ -23,7 +29,8 @@ def write_folder(
     files = _ready(folder, names, analysis.source)
     content = summary(analysis)
     with scored(analysis, memory=memory) as everyone:
-        page = report(analysis, everyone.rows, names[1])  # what can fail is done before anything is written
+        # what can fail is done before anything is written
+        page = report(analysis, everyone.rows, names[1], title=title, author=author)
         everyone.write(files[1])
         table = together(analysis, "decisions") if sources is None else sources
         write_table(table, files[2], everyone.connection)
@@ -44,7 +51,7 @@ def _ready(folder: str | Path, names: list[str], source: Source) -> list[Path]:
     return [out / name for name in names]
 
 
-def report_page(analysis: Analysis) -> str:
+def report_page(analysis: Analysis, *, title: str = "", author: str = "") -> str:
     """The report with everyone in it, if they are few."""
     with scored(analysis) as everyone:
-        return report(analysis, everyone.rows)
+        return report(analysis, everyone.rows, title=title, author=author)

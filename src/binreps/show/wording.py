@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from binreps._version import __version__
+from binreps.counts import UNKNOWN
 from binreps.decide.loss import Loss
 from binreps.model import NAMES, Prior
 from binreps.run.analysis import Analysis, Estimate, Part, Settings, Source
 from binreps.run.models import MODELS, WAYS
 from binreps.table import Table, format_value
 from binreps.tables.roles import PARTS
-from binreps.words import percent, plural
+from binreps.words import chance, percents, plural
 
 REFERENCES = (
     "Royer-Carenzi M, Lorenzo G, Pudlo P. Reconciling binary replicates: beyond the average. "
@@ -24,9 +26,8 @@ REFERENCES = (
 
 def with_interval(one: Estimate) -> str:
     """An estimate, and its interval if it has one."""
-    if one.lower != one.lower:
-        return percent(one.estimate)
-    return f"{percent(one.estimate)} ({percent(one.lower)} to {percent(one.upper)})"
+    estimate, interval = percents(*one)
+    return f"{estimate} ({interval})" if interval else estimate
 
 
 def read_words(source: Source) -> list[str]:
@@ -161,7 +162,7 @@ def _region_words(prior: Prior) -> str:
 def command_line(analysis: Analysis, out: str | None = None) -> str:
     """The command that repeats the analysis."""
     source, settings = analysis.source, analysis.settings
-    words = ["binreps", "analyse", *source.paths]
+    words = ["binreps", "analyse", *map(_short, source.paths)]
     for name, value in (source.guess.columns if source.guess else {}).items():
         if name == "known" or value is None:
             continue
@@ -173,6 +174,12 @@ def command_line(analysis: Analysis, out: str | None = None) -> str:
             words += [f"--{name}", getattr(source, name)]
     words += [part for option, value in _chosen(settings) for part in (f"--{option}", value) if part]
     return shlex.join(words + (["--out", out] if out else []))
+
+
+def _short(path: str) -> str:
+    """A path from where we are, if it lies below."""
+    here, there = Path.cwd(), Path(path).absolute()
+    return str(there.relative_to(here)) if there.is_relative_to(here) else path
 
 
 def _chosen(settings: Settings) -> list[tuple[str, str]]:
@@ -228,7 +235,7 @@ def python_lines(analysis: Analysis) -> str:
     columns: dict[str, Any] = dict(source.guess.columns)
     columns |= {name: getattr(source, name) for name in ("known", "truth", "population", "sheet")}
     keywords = "".join(f", {name}={value!r}" for name, value in columns.items() if value is not None)
-    paths = list(source.paths)
+    paths = [_short(path) for path in source.paths]
     table = "table" if not paths else repr(paths[0] if len(paths) == 1 else paths)
     return f"import binreps as br\n\nanalysis = br.analyse({table}, {chosen}{keywords})"
 
@@ -249,7 +256,12 @@ def named_odds(part: Part) -> Table | None:
 
 def profile_words(covariates: Mapping[str, Any]) -> str:
     """Someone's covariates in a line."""
-    return ", ".join(f"{name} {format_value(value)}" for name, value in covariates.items())
+    return ", ".join(f"{name} {_plain_value(value)}" for name, value in covariates.items())
+
+
+def _plain_value(value: Any) -> str:
+    """A covariate as people say it: 34, not 34.000."""
+    return f"{value:g}" if isinstance(value, float) and value == value else format_value(value)
 
 
 def changed_words(part: Part) -> str:
@@ -262,6 +274,33 @@ def changed_words(part: Part) -> str:
     what = MODELS[part.model].needs or ""
     told = {"source": "Without the sources"}.get(what, "Without the covariates")
     return f"{told} {changed:,} of {sum(weight):,} answers would be different."
+
+
+def data_words(analysis: Analysis) -> str:
+    """Who was measured, how often, and what was known of them."""
+    counts, missing = analysis.counts, analysis.source.missing
+    sizes = sorted(set(counts.n.tolist()))
+    each = f", {_range(sizes[0], sizes[-1])} tests each" if sizes else ""
+    lost = f", {plural(missing, 'result')} missing" if missing else ""
+    known = int(counts.weight[counts.known != UNKNOWN].sum())
+    status = f"The true status of {known:,} informed the fit" if known else "Nobody's true status was used"
+    tests = f"{plural(counts.replicates, 'test')} ({counts.positives:,} positive)"
+    return f"{plural(counts.individuals, 'individual')}, {tests}{each}{lost}. {status}."
+
+
+def cost_words(loss: Loss) -> str:
+    """What wrong and inconclusive answers cost."""
+    both = loss.inconclusive if isinstance(loss.inconclusive, tuple) else (loss.inconclusive,)
+    none = " or ".join(f"{cost:g}" for cost in both)
+    wrong = f"A false alarm costs {loss.false_positive:g}, a miss {loss.false_negative:g}"
+    return f"{wrong}, an inconclusive answer {none}."
+
+
+def threshold_words(loss: Loss) -> tuple[str, str, str]:
+    """At which chances the answer is negative, inconclusive (nothing where it never is) and positive."""
+    lower, upper = (chance(value) for value in loss.thresholds)
+    between = f"{lower} to {upper}" if loss.allows_inconclusive else ""
+    return f"below {lower}", between, f"above {upper}" if between else f"from {upper}"
 
 
 def method_name(analysis: Analysis) -> str:
