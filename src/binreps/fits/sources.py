@@ -440,7 +440,8 @@ def fit_sources(
 
     Real readings of one individual depend on each other given its status, as some are difficult. Scores and
     predictions therefore count each reading as a part of an independent one (`fit.calibration`), learned
-    without truth by leaving one reading out; and where statuses are known these recalibrate the scores. Rates
+    without truth by leaving one reading out; and where statuses of both classes are known these recalibrate
+    the scores. Rates
     and their intervals are those of the model.
 
     Parameters
@@ -516,7 +517,7 @@ def _calibrated(data: Readings, plain: SourcesPosterior) -> SourcesPosterior:
     """The posterior whose scores count readings as what they are worth."""
     posterior = plain.with_calibration(Calibration(learned_discount(data, *plain.at_the_mean(data))))
     known = data.take(np.flatnonzero(data.known != UNKNOWN))
-    if not len(known):
+    if len(set(known.known.tolist())) < 2:  # of one class alone they would move everybody towards it
         return posterior
     moved = learned_from_gold(posterior.without_status(known), known.known, known.weight)
     return posterior.with_calibration(Calibration(posterior.calibration.discount, *moved))

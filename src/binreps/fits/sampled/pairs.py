@@ -44,14 +44,33 @@ class Pair(NamedTuple):
     correlation: float
     z: float
 
+    @property
+    def striking(self) -> bool:
+        """Whether chance hardly makes it, and it matters."""
+        return self.z > _Z and self.correlation > _R
+
 
 def agreeing_pairs(readings: Readings, posterior: SourcesPosterior) -> list[Pair]:
-    """The pairs that agree in their errors, the most striking first."""
-    some = readings.take(np.flatnonzero(readings.known == UNKNOWN))
-    table = _Table(some, posterior)
-    found = [table.pair(int(j), int(k)) for j, k in table.candidates()]
-    alarms = [pair for pair in found if pair.z > _Z and pair.correlation > _R]
-    return sorted(alarms, key=lambda pair: -pair.z)
+    """The pairs that agree in their errors, the most striking first.
+
+    A copy counts twice in what everyone else says, which makes others look alike: once a pair is found it is
+    counted once, its members are compared no more, and the others must still agree.
+    """
+    found: list[Pair] = []
+    table = _Table(readings.take(np.flatnonzero(readings.known == UNKNOWN)), posterior)
+    alarms = [pair for pair in table.pairs() if pair.striking]
+    while alarms:
+        best = max(alarms, key=lambda pair: pair.z)
+        found.append(best)
+        table.count_once(best)
+        rest = [pair for pair in alarms if not {pair.first, pair.second} & {best.first, best.second}]
+        alarms = [one for pair in rest if (one := table.pair(pair.first, pair.second)).striking]
+    return found
+
+
+def all_pairs(readings: Readings, posterior: SourcesPosterior) -> list[Pair]:
+    """Every pair that can be compared."""
+    return _Table(readings.take(np.flatnonzero(readings.known == UNKNOWN)), posterior).pairs()
 
 
 class _Table:
@@ -61,7 +80,7 @@ class _Table:
         odds, negative, positive = posterior.at_the_mean(readings)
         matrix = design(readings).tocsc()
         no, yes = matrix[:, 0::2], matrix[:, 1::2]
-        self._weight = readings.weight.astype(float)
+        self._matrix, self._weight = matrix, readings.weight.astype(float)
         self._p, self._q = np.exp(negative[1::2]), np.exp(positive[0::2])
         self._odds = odds + matrix @ (positive - negative)
         self._said = (positive - negative).reshape(-1, 2)
@@ -74,7 +93,15 @@ class _Table:
         rows = np.flatnonzero(pair[0] + pair[1])
         return rows, pair[0][rows], pair[1][rows]
 
-    def candidates(self) -> Any:
+    def pairs(self) -> list[Pair]:
+        """All pairs with enough individuals in common."""
+        return [self.pair(int(j), int(k)) for j, k in self._candidates()]
+
+    def count_once(self, pair: Pair) -> None:
+        """Take a pair for one in what everyone says."""
+        self._odds = self._odds - _too_much(self._matrix, self._said.ravel(), pair)
+
+    def _candidates(self) -> Any:
         """Pairs with enough individuals in common."""
         from scipy.sparse import diags_array, triu
 
@@ -111,19 +138,26 @@ def counted_once(readings: Readings, posterior: SourcesPosterior, pair: Pair) ->
     """
     odds, negative, positive = posterior.at_the_mean(readings)
     matrix, said = design(readings).tocsc(), positive - negative
-    own = []
-    for j in (pair.first, pair.second):
-        no, yes = (matrix[:, [2 * j + x]].toarray()[:, 0] for x in (0, 1))
-        own.append((no * said[2 * j] + yes * said[2 * j + 1], no > 0, yes > 0))
-    (first, *a), (second, *b) = own
-    differ = (a[0] & b[1]) | (a[1] & b[0])
-    both = (a[0] | a[1]) & (b[0] | b[1])
-    share = np.where(differ, 0.0, np.where(both, 0.5, 1.0))
     weight = posterior.calibration.discount
     total = odds + weight * (matrix @ said)
+    first, second = (_by(matrix, said, j)[0] for j in (pair.first, pair.second))
     return {
         "as it is": expit(total),
         "without the first": expit(total - weight * first),
         "without the second": expit(total - weight * second),
-        "counted as one": expit(total - weight * (1 - share) * (first + second)),
+        "counted as one": expit(total - weight * _too_much(matrix, said, pair)),
     }
+
+
+def _by(matrix: Any, said: Float, j: int) -> tuple[Float, Any, Any]:
+    """What a source adds to the log odds of each record, and whether it said no and yes."""
+    no, yes = (matrix[:, [2 * j + x]].toarray()[:, 0] for x in (0, 1))
+    return no * said[2 * j] + yes * said[2 * j + 1], no > 0, yes > 0
+
+
+def _too_much(matrix: Any, said: Float, pair: Pair) -> Float:
+    """What two that are one add too much to the log odds: half where they agree, all where they differ."""
+    (first, *a), (second, *b) = (_by(matrix, said, j) for j in (pair.first, pair.second))
+    differ = (a[0] & b[1]) | (a[1] & b[0])
+    both = (a[0] | a[1]) & (b[0] | b[1])
+    return np.asarray(np.where(differ, 1.0, np.where(both, 0.5, 0.0)) * (first + second))
