@@ -28,6 +28,10 @@ from binreps.table import Table
 
 _FEW, _FEW_SOURCES = 64, 500  # draws that scoring in another engine uses; sources up to which so many
 
+_SURE = 0.9  # probability from which a source is called worse than chance, or one that says nothing
+_SAYS_NOTHING = 0.15  # 1 − p − q below which an answer says next to nothing
+_ENOUGH = 30  # readings from which a source can be called one that says nothing
+
 _SIDES = ("false_positive", "false_negative")
 
 
@@ -297,7 +301,8 @@ class SourcesFit(Fit):
     def source_table(self, level: float = 0.9) -> Table:
         """One row per source: its two error rates with their intervals, and its readings.
 
-        `worse_than_chance` is the probability that the two add up to more than 1.
+        `worse_than_chance` is the probability that the two add up to more than 1; `verdict` says whom to
+        retrain, or to ask whether yes and no are swapped.
         """
         lower, upper = self.interval(level)
         columns: dict[str, Any] = {
@@ -308,6 +313,7 @@ class SourcesFit(Fit):
             for end, rates in (("", self.rates), ("_lower", lower), ("_upper", upper)):
                 columns[name + end] = getattr(rates, name).tolist()
         columns["worse_than_chance"] = self.worse_than_chance.tolist()
+        columns["verdict"] = self.verdicts
         return Table(columns, title=f"{len(self.sources):,} sources")
 
     def component_table(self) -> Table:
@@ -338,6 +344,53 @@ class SourcesFit(Fit):
     def worse_than_chance(self) -> Float:
         """The probability that each source's two error rates add up to more than 1."""
         return np.asarray((self._sums() > 1).mean(axis=1))
+
+    @property
+    def verdicts(self) -> list[str]:
+        """In a word what is wrong with each source; nothing if it reads as the others do.
+
+        "says the opposite" and "says nothing" (p + q is 1 within .15, which takes some readings to be sure
+        of) have a probability of .9; "calls too much", "calls too little" and "errs often" compare the 90 %
+        interval with the source in the middle.
+        """
+        lower, _ = self.interval()
+        more = [self._above(getattr(self.rates, name), getattr(lower, name)) for name in _SIDES]
+        enough = self.readings.totals.sum(axis=1) >= _ENOUGH
+        words = {
+            "says the opposite": self.worse_than_chance >= _SURE,
+            "says nothing": (self.says_nothing(_SAYS_NOTHING) >= _SURE) & enough,
+            "errs often": more[0] & more[1],
+            "calls too much": more[0],
+            "calls too little": more[1],
+        }
+        return [str(word) for word in np.select(list(words.values()), list(words), "")]
+
+    @staticmethod
+    def _above(rates: Float, lower: Float) -> Any:
+        """Whose rate is clearly above that of the source in the middle."""
+        middle = np.median(rates) if rates.size else 0.0
+        return (lower > middle) & (rates > 1.5 * middle + 0.02)
+
+    def gold_table(self) -> Table | None:
+        """Those of known status as scored without it, before and after these recalibrate; None without.
+
+        Log loss is minus the mean log probability of the truth.
+        """
+        known = self.readings.take(np.flatnonzero(self.readings.known != UNKNOWN))
+        if not self.calibration.by_gold:
+            return None
+        before = self.posterior.without_status(known)
+        weight, status = known.weight / known.individuals, known.known
+        rows = {"before": before, "after": self.calibration.moved(before)}
+        chances = [np.where(status == 1, score, 1 - score) for score in rows.values()]
+        columns: dict[str, list[Any]] = {
+            "scores": list(rows),
+            "known": [known.individuals] * 2,
+            "truly_positive": [float(weight @ status)] * 2,
+            "mean_score": [float(weight @ score) for score in rows.values()],
+            "log_loss": [float(-weight @ np.log(np.maximum(chance, 1e-15))) for chance in chances],
+        }
+        return Table(columns, title="Known statuses, each scored without its own")
 
     def says_nothing(self, within: float) -> Float:
         """The probability that each source's two error rates add up to 1, within some distance."""

@@ -13,9 +13,6 @@ from binreps.decide.loss import Loss
 from binreps.fits.sources import SourcesFit
 
 _SHOWN = 5  # names in a sentence
-_SURE = 0.9  # probability from which a source is called worse than chance, or a spammer
-_SAYS_NOTHING = 0.15  # 1 − p − q below which an answer says next to nothing
-_FEW = 30  # readings below which nobody is called a spammer
 _SHOWN_PAIRS = 3  # that agree in their errors
 _PINNED = 0.5  # share of draws outside the region from which the restriction shapes the answer
 
@@ -119,8 +116,8 @@ def _single_readings(fit: SourcesFit) -> Iterator[Finding]:
 
 def _poor(fit: SourcesFit) -> Iterator[Finding]:
     """Sources worse than chance, and those whose answers say nothing."""
-    each = fit.readings.totals.sum(axis=1)
-    worse = fit.worse_than_chance >= _SURE
+    verdicts = np.array(fit.verdicts)
+    worse = verdicts == "says the opposite"
     if worse.any():
         names = _named([fit.sources[j] for j in np.flatnonzero(worse)])
         yield Finding(
@@ -130,7 +127,7 @@ def _poor(fit: SourcesFit) -> Iterator[Finding]:
             "Their answers are used with the sign turned. Check that they do not swap yes and no.",
             NOTE,
         )
-    says_nothing = (fit.says_nothing(_SAYS_NOTHING) >= _SURE) & (each >= _FEW) & ~worse
+    says_nothing = verdicts == "says nothing"
     if says_nothing.any():
         names = _named([fit.sources[j] for j in np.flatnonzero(says_nothing)])
         yield Finding(
