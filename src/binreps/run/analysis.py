@@ -177,6 +177,12 @@ class Part:
         return Table({name: [column[i] for i in order] for name, column in table.columns.items()})
 
     @cached_property
+    def gold(self) -> Table | None:
+        """Known statuses against their scores before and after these recalibrate; None without."""
+        found: Table | None = self.fit.gold_table() if self.fit.has_sources else None
+        return found
+
+    @cached_property
     def source_population(self) -> Table | None:
         """Mean and spread of the population of sources; None without sources."""
         if not self.fit.has_sources:

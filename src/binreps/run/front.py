@@ -60,6 +60,7 @@ def fit(
     sheet: str | None = None,
     tol: float | None = None,
     independent: bool = False,
+    merge: Sequence[Sequence[str]] = (),
     most: int = MOST,
     **columns: Unpack[AllColumns],
 ) -> Any:
@@ -95,6 +96,8 @@ def fit(
     independent : bool
         Whether the readings of one individual by sources are independent given its status. If not, each
         counts as a part of one, learned without truth.
+    merge : sequence of sequences of sources
+        Sources to take for one, such as `[("ann", "bob")]` of whom one copies the other.
     most : int
         Readings to hold in memory. Of more, the error rates of sources are learned from a random part of the
         individuals, and a warning says so; `attach` and `score_file` score everyone.
@@ -139,7 +142,7 @@ def fit(
         design = {"reference": reference, "missing_covariates": missing_covariates, "formula": made}
         data, found = _readings_of(table, columns, memory, sheet, most, design)
         warn_of(found)
-        how |= {"independent": independent, "rng": SEED if rng is None else rng}
+        how |= {"independent": independent, "merge": merge, "rng": SEED if rng is None else rng}
         return fit_sources(data, prior, **how)  # type: ignore[arg-type]
     if needs == "covariates":
         records, notes = _records_of(table, columns, memory, reference, missing_covariates, made)
