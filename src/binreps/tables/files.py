@@ -46,6 +46,9 @@ FORMATS = {
     "excel": ("xlsx", "xlsm"),
 }
 _SEPARATORS = (",", ";", "\t", "|")
+_SHORT = re.compile(r"BOOLEAN|U?[A-Z]*INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\([\d, ]+\)|DATE|TIME[A-Z_ ]*|UUID")
+"""Types whose values are short."""
+_LONG = {"VARCHAR": "strlen", "BLOB": "octet_length"}  # others, and what counts their bytes
 _HEAD_BYTES = 2**16  # where a header must be found, and notes at the end
 _FEW_BYTES, _FEW_ROWS = 100 * 2**20, 10**6  # of input up to which rows are sorted back into their order
 
@@ -68,6 +71,25 @@ class OpenFiles:
         for name in names:
             if name in self.twice:
                 raise DataError(f"{self.paths[0]} has two columns {name!r}; rename one of them")
+
+    def cut(self, longest: int) -> duckdb.DuckDBPyRelation:
+        """The rows, with so many characters at most of what may be long: texts, bytes, lists."""
+        return self.relation.project(", ".join(_cut(name, kind, longest) for name, kind in self.kinds()))
+
+    def lengths(self) -> dict[str, int]:
+        """The bytes of the longest value of each column of text or bytes."""
+        long = {name: _LONG[kind] for name, kind in self.kinds() if kind in _LONG}
+        if not long:
+            return {}
+        longest = ", ".join(f"max({how}({quoted(name)}))" for name, how in long.items())
+        return {
+            name: length or 0
+            for name, length in zip(long, self.relation.aggregate(longest).fetchall()[0], strict=True)
+        }
+
+    def kinds(self) -> list[tuple[str, str]]:
+        """The columns with DuckDB's name of their type."""
+        return list(zip(self.relation.columns, map(str, self.relation.types), strict=True))
 
     def numbered(self) -> duckdb.DuckDBPyRelation:
         """The rows, with their number in a column ORDER where they are few."""
@@ -97,6 +119,15 @@ class _Found:
     sheet: str | None = None
     separator: str | None = None
     sheets: tuple[str, ...] = ()  # all that the first workbook has
+
+
+def _cut(name: str, kind: str, longest: int) -> str:
+    """A column in SQL, as text that is cut if its values may be long."""
+    column = quoted(name)
+    if _SHORT.fullmatch(kind):
+        return column
+    part = f"{column}[1:{longest}]" if kind in _LONG or kind.endswith("]") else column
+    return f"left({part}::VARCHAR, {longest}) AS {column}"
 
 
 @contextmanager

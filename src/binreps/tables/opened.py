@@ -39,6 +39,8 @@ from binreps.tables.tally import (
 )
 
 _SAMPLE = 1000  # rows that columns are guessed from
+_SAMPLE_VALUES = 200_000  # of all columns together
+_LONGEST = 200  # characters of such a value; the rest stays in the file
 
 
 @dataclass(eq=False)
@@ -69,7 +71,10 @@ class OpenTable:
     @cached_property
     def sample(self) -> dict[str, list[Any]]:
         """The columns with their first values: what columns are guessed from."""
-        head = collected(open_frame(self.frame).head(_SAMPLE))
+        shown = self.frame if self.files is None else self.files.cut(_LONGEST)
+        frame = open_frame(shown)
+        rows = min(_SAMPLE, _SAMPLE_VALUES // max(len(frame.collect_schema().names()), 1) + 1)
+        head = collected(frame.head(rows))
         return {name: head[name].to_list() for name in head.columns}
 
     @cached_property
