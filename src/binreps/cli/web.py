@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import os
+import signal
 import socket
 import threading
 import webbrowser
@@ -61,6 +62,7 @@ def web_command(
         "log_config": None,
         "limit_concurrency": limits.OPEN,
         "http": Connection,
+        "timeout_graceful_shutdown": 3,  # seconds; who asks for more is not waited for
         "server_header": False,
     }
     server = uvicorn.Server(uvicorn.Config(app, proxy_headers=False, **options))
@@ -68,6 +70,8 @@ def web_command(
     print(f"binreps serves {address} (Ctrl-C stops it)", flush=True)
     if browser:
         threading.Thread(target=webbrowser.open, args=[first], daemon=True).start()
+    if hasattr(signal, "SIGHUP"):  # the others are the server's own
+        signal.signal(signal.SIGHUP, server.handle_exit)
     server.run(sockets=[listening])
 
 

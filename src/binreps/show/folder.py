@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from binreps.errors import OptionError
@@ -10,37 +12,34 @@ from binreps.run.save import write_json
 from binreps.run.scores import scored, together
 from binreps.show.report import report
 from binreps.show.summary import summary
-from binreps.tables.write import check_target, replacing, write_table
+from binreps.tables.write import replacing_all, write_table
 
 
 def write_folder(
     analysis: Analysis, folder: str | Path, *, parquet: bool = False, memory: str | None = None
 ) -> list[Path]:
-    """Write what `Analysis.write` promises; each file appears whole or not at all."""
-    out, scores = ready_folder(folder, analysis.source, parquet=parquet)
-    files = [out / "report.html", scores, out / "decision_table.csv", out / "summary.json"]
-    content = summary(analysis)
-    with scored(analysis, memory=memory) as everyone:
-        page = report(
-            analysis, everyone.rows, scores.name
-        )  # what can fail is done before anything is written
-        everyone.write(scores)
+    """Write what `Analysis.write` promises; all its files appear, or none does."""
+    scores = "scores.parquet" if parquet else "scores.csv"
+    names = ("report.html", scores, "decision_table.csv", "summary.json")
+    with new_files(folder, names, analysis.source) as files, scored(analysis, memory=memory) as everyone:
+        everyone.write(files[1])
         write_table(together(analysis, "decisions"), files[2], everyone.connection)
-    write_json(content, files[3])
-    with replacing(files[0]) as part:
-        part.write_text(page, encoding="utf-8")
-    return files
+        write_json(summary(analysis), files[3])
+        files[0].write_text(report(analysis, everyone.rows, scores), encoding="utf-8")
+    return [Path(folder, name) for name in names]
 
 
-def ready_folder(folder: str | Path, source: Source, *, parquet: bool) -> tuple[Path, Path]:
-    """The folder, made if it is not there, and the file of scores, which must not be one that is read."""
+@contextmanager
+def new_files(folder: str | Path, names: Sequence[str], source: Source) -> Iterator[list[Path]]:
+    """Files that take their places in a folder together, or not at all; none may be one that is read."""
     out = Path(folder)
     if out.exists() and not out.is_dir():
         raise OptionError(f"the folder must not be a file, got {out}")
-    out.mkdir(parents=True, exist_ok=True)
-    scores = out / ("scores.parquet" if parquet else "scores.csv")
-    check_target(scores, map(Path, source.paths))
-    return out, scores
+    for name in names:
+        if (out / name).exists() and any((out / name).samefile(path) for path in source.paths):
+            raise OptionError(f"{out / name} is read and cannot be written too; name another folder")
+    with replacing_all(out) as stage:
+        yield [stage / name for name in names]
 
 
 def report_page(analysis: Analysis) -> str:

@@ -17,31 +17,27 @@ from binreps.run.methods import METHODS
 from binreps.run.recipe import recipe_of
 from binreps.run.save import fit_to_dict, write_json
 from binreps.run.scores import scored
-from binreps.show.folder import ready_folder
+from binreps.show.folder import new_files
 from binreps.show.plot_sources import sources as draw_sources
 from binreps.show.summary import VERSION, input_values, loss_values, notes_rows, plain, table_rows
 from binreps.show.theme import DECISION_COLOURS, DECISION_TEXT, FONT, to_svg, trusted
 from binreps.show.wording import command_words, percent, plural
 from binreps.table import Table, format_value
-from binreps.tables.write import check_target, replacing, write_table
+from binreps.tables.write import write_table
 
 
 def write_source_folder(
     analysis: SourceAnalysis, folder: str | Path, *, parquet: bool = False, memory: str | None = None
 ) -> list[Path]:
-    """Write what `SourceAnalysis.write` promises; each file appears whole or not at all."""
-    out, scores = ready_folder(folder, analysis.source, parquet=parquet)
-    paths = [out / "report.html", scores, out / "sources.csv", out / "summary.json"]
-    check_target(paths[2], map(Path, analysis.source.paths))
-    content = source_summary(analysis)
-    with scored(analysis, memory=memory) as everyone:
-        page = source_page(analysis, everyone.rows, scores.name)
-        everyone.write(scores)
+    """Write what `SourceAnalysis.write` promises; all its files appear, or none does."""
+    scores = "scores.parquet" if parquet else "scores.csv"
+    names = ("report.html", scores, "sources.csv", "summary.json")
+    with new_files(folder, names, analysis.source) as paths, scored(analysis, memory=memory) as everyone:
+        everyone.write(paths[1])
         write_table(analysis.sources, paths[2], everyone.connection)
-    write_json(content, paths[3])
-    with replacing(paths[0]) as part:
-        part.write_text(page, encoding="utf-8")
-    return paths
+        write_json(source_summary(analysis), paths[3])
+        paths[0].write_text(source_page(analysis, everyone.rows, scores), encoding="utf-8")
+    return [Path(folder, name) for name in names]
 
 
 def source_summary(analysis: SourceAnalysis) -> dict[str, Any]:

@@ -12,7 +12,6 @@ import glob
 import gzip
 import os
 import re
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +29,7 @@ from binreps.tables.header import (
     table_end,
     unique,
 )
+from binreps.tables.leftovers import new_folder
 from binreps.tables.sheets import read_sheet
 from binreps.tables.sql import quoted
 from binreps.tables.tally import ORDER
@@ -46,7 +46,7 @@ FORMATS = {
     "excel": ("xlsx", "xlsm"),
 }
 _SEPARATORS = (",", ";", "\t", "|")
-_SHORT = re.compile(r"BOOLEAN|U?[A-Z]*INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\([\d, ]+\)|DATE|TIME[A-Z_ ]*|UUID")
+SHORT = re.compile(r"BOOLEAN|U?[A-Z]*INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\([\d, ]+\)|DATE|TIME[A-Z_ ]*|UUID")
 """Types whose values are short."""
 _LONG = {"VARCHAR": "strlen", "BLOB": "octet_length"}  # others, and what counts their bytes
 _HEAD_BYTES = 2**16  # where a header must be found, and notes at the end
@@ -124,7 +124,7 @@ class _Found:
 def _cut(name: str, kind: str, longest: int) -> str:
     """A column in SQL, as text that is cut if its values may be long."""
     column = quoted(name)
-    if _SHORT.fullmatch(kind):
+    if SHORT.fullmatch(kind):
         return column
     part = f"{column}[1:{longest}]" if kind in _LONG or kind.endswith("]") else column
     return f"left({part}::VARCHAR, {longest}) AS {column}"
@@ -143,7 +143,7 @@ def open_files(
 
     paths = find_files(path)
     with (
-        tempfile.TemporaryDirectory(prefix="binreps-", ignore_cleanup_errors=True) as spill,
+        new_folder("binreps") as spill,
         _connected(spill, memory) as connection,
     ):
         try:

@@ -28,6 +28,7 @@ from binreps._version import __version__
 from binreps.errors import BinrepsError, DataError
 from binreps.show.theme import vegalite_version
 from binreps.study.datasets import SCREENING_FILE
+from binreps.tables.leftovers import new_folder
 from binreps.web import uploads, work
 from binreps.web.answers import Json, misfit, problem
 from binreps.web.docs import docs_page
@@ -278,7 +279,7 @@ def _add_files(app: FastAPI, run: Run, kept: uploads.Uploads) -> None:
     @app.post("/api/scores", tags=["files"], response_class=Response)
     async def scores(request: RequestText = "{}", file: Optional = None, upload: UploadId = None) -> Response:
         """Everyone's score and decision, as CSV; without a file, those of the request's cells."""
-        folder = await to_thread.run_sync(uploads.new_folder)
+        folder = await to_thread.run_sync(new_folder, "binreps-web")
         gone = BackgroundTask(folder.cleanup)
         try:
             target = Path(folder.name, "scores.csv")

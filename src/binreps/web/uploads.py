@@ -30,6 +30,7 @@ from binreps.show.summary import notes_rows
 from binreps.show.wording import read_words
 from binreps.tables.guess import QuestionError, described
 from binreps.tables.join import Adding, in_order, joined
+from binreps.tables.leftovers import new_folder
 from binreps.tables.opened import OpenTable, Reading, arrow_rows, open_table
 from binreps.tables.roles import column_names
 from binreps.tables.sheets import sheet_names
@@ -57,15 +58,10 @@ def shown_name(name: str | None) -> str:
     return text or "data.csv"
 
 
-def new_folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder for files of one request, or of many."""
-    return tempfile.TemporaryDirectory(prefix="binreps-web-", ignore_cleanup_errors=True)
-
-
 @contextmanager
 def saved(file: BinaryIO, name: str) -> Iterator[Path]:
     """The upload as a file of our own name, for as long as it is needed; sentences speak of the client's."""
-    with new_folder() as folder:
+    with new_folder("binreps-web") as folder:
         path = Path(folder, f"{secrets.token_hex(8)}{_ending(name)}")
         with speaking_of(path, name):
             write_upload(file, path, name)
@@ -118,7 +114,7 @@ class Uploads:
         key = secrets.token_urlsafe(16)
         with self._lock:
             if self._folder is None:
-                self._folder = new_folder()
+                self._folder = new_folder("binreps-web")
             path = Path(self._folder.name, f"{secrets.token_hex(8)}{_ending(name)}")
         try:
             with speaking_of(path, name):
