@@ -1,8 +1,16 @@
-"""The options that many functions share: one rule and one sentence for each."""
+"""The options that many functions share: one rule and one sentence for each; and kinds, by annotation."""
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections import abc
+from collections.abc import Callable
+from functools import cache, wraps
+from inspect import isclass
+from os import PathLike
+from types import UnionType
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 import numpy as np
 
@@ -72,3 +80,142 @@ def shown(value: object) -> str:
 def _is_whole(value: object) -> bool:
     """Whether a value is an integer, which True is not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+# Arguments of a wrong kind ------------------------------------------------------------------------------
+
+_Given = ParamSpec("_Given")
+_Answer = TypeVar("_Answer")
+_Kind = tuple[str, Callable[[object], bool]]  # what a value must be, in words, and whether it is
+
+
+def kinds_checked(function: Callable[_Given, _Answer]) -> Callable[_Given, _Answer]:
+    """Refuse an argument that is not of its annotated kind, in a sentence.
+
+    Kinds are checked, not ranges, which each function knows best. What an annotation leaves open (`Any`,
+    `ArrayLike`, protocols) is taken as it is.
+
+    Examples
+    --------
+    >>> @kinds_checked
+    ... def double(level: float, name: str | None = None) -> float:
+    ...     return 2 * level
+    >>> double(0.5)
+    1.0
+    >>> double("a")
+    Traceback (most recent call last):
+        ...
+    binreps.errors.OptionError: level must be a number, got 'a'
+    >>> double(1, name=3)
+    Traceback (most recent call last):
+        ...
+    binreps.errors.OptionError: name must be a text or None, got 3
+    """
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def checking(*args: _Given.args, **kwargs: _Given.kwargs) -> _Answer:
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise OptionError(f"{function.__name__}: {error}") from None
+        kinds = _kinds(function)
+        for name, value in given.items():
+            words, fits = kinds.get(name, _ANYTHING)
+            if not fits(value):
+                raise OptionError(f"{name} must be {words}, got {shown(value)}")
+        return function(*args, **kwargs)
+
+    return checking
+
+
+@cache
+def _kinds(function: Callable[..., Any]) -> dict[str, _Kind]:
+    """What the parameters of a function must be, from their annotations, looked up at the first call."""
+    found = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+            continue
+        annotation = parameter.annotation
+        if isinstance(annotation, str):
+            try:
+                annotation = eval(annotation, function.__globals__)
+            except NameError:  # imported for the type checker alone
+                continue
+        found[name] = _kind(annotation)
+    return found
+
+
+def _kind(annotation: Any) -> _Kind:
+    """What a value must be that is annotated so."""
+    if annotation in _PLAIN:
+        return _PLAIN[annotation]
+    origin = get_origin(annotation)
+    if origin in (Union, UnionType):
+        kinds = [_kind(part) for part in get_args(annotation)]
+        return " or ".join(words for words, _ in kinds), lambda value: any(fits(value) for _, fits in kinds)
+    if origin is Literal:
+        allowed = get_args(annotation)
+        return (
+            f"one of {', '.join(map(repr, allowed))}",
+            lambda value: isinstance(value, str) and value in allowed,
+        )
+    if origin is not None and isclass(origin):
+        return _several(origin, get_args(annotation))
+    if isclass(annotation) and not _is_protocol(annotation):
+        name = annotation.__name__
+        return f"a{'n' * (name[0] in 'AEIOU')} {name}", lambda value: isinstance(value, annotation)
+    return _ANYTHING
+
+
+def _several(origin: Any, of: tuple[Any, ...]) -> _Kind:
+    """What a container must be, and what it must hold."""
+    if origin is abc.Callable:
+        return "a function", callable
+    if issubclass(origin, abc.Mapping):
+        return "a mapping", lambda value: isinstance(value, abc.Mapping)
+    if not issubclass(origin, abc.Iterable):
+        return origin.__name__, lambda value: isinstance(value, origin)
+    inner = [_kind(part) for part in of if part is not ...] or [_ANYTHING]
+    size = len(inner) if origin is tuple and ... not in of else None
+
+    def fits(value: object) -> bool:
+        if not isinstance(value, abc.Iterable) or isinstance(value, str | bytes | abc.Mapping):
+            return False
+        if not isinstance(value, abc.Sequence) and np.ndim(value) != 1:  # type: ignore[arg-type]
+            return False
+        parts = list(value)
+        kinds = inner if size is not None else inner[:1] * len(parts)
+        return len(parts) == len(kinds) and all(
+            one(part) for (_, one), part in zip(kinds, parts, strict=True)
+        )
+
+    what = inner[0][0].removeprefix("a ").removeprefix("an ")
+    return f"a list of {what}s" if what != "anything" else "a list", fits
+
+
+def _is_protocol(kind: type) -> bool:
+    """Whether a class says what its objects do, not what they are."""
+    return bool(getattr(kind, "_is_protocol", False))
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value is one number that a float can hold; infinite and missing ones are."""
+    if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "biuf":
+        return True
+    return isinstance(value, _NUMBER) and (isinstance(value, float) or math.isfinite(real(value)))
+
+
+_ANYTHING: _Kind = ("anything", lambda _: True)
+_PLAIN: dict[Any, _Kind] = {
+    Any: _ANYTHING,
+    object: _ANYTHING,
+    inspect.Parameter.empty: _ANYTHING,
+    None: ("None", lambda value: value is None),
+    type(None): ("None", lambda value: value is None),
+    float: ("a number", _is_number),
+    int: ("a whole number", _is_number),
+    bool: ("True or False", lambda value: isinstance(value, bool | np.bool_ | int)),
+    str: ("a text", lambda value: isinstance(value, str)),
+    PathLike: ("a path", lambda value: isinstance(value, PathLike)),
+}

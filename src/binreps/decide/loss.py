@@ -20,7 +20,7 @@ from binreps.counts import is_null, whole_numbers
 from binreps.errors import DataError, OptionError
 from binreps.fits.base import Fit, check_one_population
 from binreps.model import TIE, Float
-from binreps.options import check_level, real, shown
+from binreps.options import check_level, kinds_checked, real, shown
 from binreps.table import Table
 
 DECISIONS: Mapping[float, str] = MappingProxyType({0.0: "negative", 0.5: "inconclusive", 1.0: "positive"})
@@ -186,6 +186,7 @@ def check_loss(loss: object) -> None:
         raise OptionError(f"loss must be a Loss, such as Loss(inconclusive=0.2), got {shown(loss)}")
 
 
+@kinds_checked
 def classify(scores: ArrayLike, lower: float, upper: float) -> Any:
     """Answers from given thresholds: Φ(y) = 0 if y < lower, 1 if y > upper, ½ between, ends included.
 
@@ -218,6 +219,7 @@ def classify(scores: ArrayLike, lower: float, upper: float) -> Any:
     return _scalar(np.select(cases, [np.nan, 0.0, 1.0], 0.5))
 
 
+@kinds_checked
 def decision_words(decisions: ArrayLike) -> Any:
     """Answers in words: "negative", "inconclusive", "positive", or None for a null one.
 
@@ -235,6 +237,7 @@ def decision_words(decisions: ArrayLike) -> Any:
     return np.asarray(words[np.where(np.isnan(answers), 3, 2 * answers).astype(int)], dtype=object).tolist()
 
 
+@kinds_checked
 def decision_table(fit: Fit, loss: Loss, replicates: int | Iterable[int], *, level: float = 0.9) -> Table:
     """What to answer for the next individual, for every possible result.
 

@@ -18,7 +18,7 @@ from binreps.fits.base import checked_prior
 from binreps.fits.batch import Progress, fit_many
 from binreps.fits.exact.posterior import integrate
 from binreps.model import Float, Prior, Rates, score_at
-from binreps.options import check_level, check_whole, generator, shown
+from binreps.options import check_level, check_whole, generator, kinds_checked, shown
 from binreps.priors import draws
 from binreps.table import Table
 
@@ -145,6 +145,7 @@ def _plain_costs(costs: Sequence[float | None]) -> list[float | None]:
     return [cost if cost is None or not whole else int(cost) for cost in costs]
 
 
+@kinds_checked
 def plan(
     truth: Rates | Prior,
     *,

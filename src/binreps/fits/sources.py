@@ -17,7 +17,7 @@ from binreps.fits.sampled.prior import SourcePrior
 from binreps.fits.sampled.run import AGREE, sample
 from binreps.model import Float, Model, Rates
 from binreps.notes import Note
-from binreps.options import check_level, check_tol, check_whole, generator, shown
+from binreps.options import check_level, check_tol, check_whole, generator, kinds_checked, shown
 from binreps.readings import Readings
 from binreps.table import Table
 
@@ -239,6 +239,7 @@ def identified(readings: Readings) -> bool:
     return len(known) == 2 or readings.take(np.flatnonzero(unknown)).counts.identifiable
 
 
+@kinds_checked
 def fit_sources(
     readings: Readings,
     prior: SourcePrior | None = None,

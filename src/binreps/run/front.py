@@ -18,7 +18,7 @@ from binreps.fits.sources import fit_sources
 from binreps.formula import Formula
 from binreps.model import Prior
 from binreps.notes import Note, warn_of
-from binreps.options import check_whole, generator, shown
+from binreps.options import check_whole, generator, kinds_checked, shown
 from binreps.readings import Readings
 from binreps.run.analysis import Analysis, Settings, Source, analysed
 from binreps.run.by_source import analysed_by_source, wants_sources
@@ -37,6 +37,7 @@ Counts = CountTable | Mapping[Any, CountTable]
 _KNOWN = "scores say what the replicates say, also of individuals whose status is known"
 
 
+@kinds_checked
 def fit(
     table: Any | PathLike | Sequence[PathLike] | Counts | Readings,
     *,
@@ -252,6 +253,7 @@ def _read_counts(
     return reading.counts, (*notes, *reading.notes)
 
 
+@kinds_checked
 def analyse(
     table: Any | PathLike | Sequence[PathLike] | Counts,
     settings: Settings | None = None,

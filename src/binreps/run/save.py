@@ -18,6 +18,7 @@ from binreps.covariates import Category, Covariate, CovariateTable, Numeric
 from binreps.errors import BinrepsError, DataError, OptionError
 from binreps.fits.base import check_fit
 from binreps.model import NAMES, Prior
+from binreps.options import kinds_checked
 from binreps.run.methods import METHODS
 from binreps.run.save_sources import sources_from_dict, sources_to_dict
 from binreps.tables.files import PathLike
@@ -27,6 +28,7 @@ SCHEMA, VERSION = "binreps fit", 2  # 2: the prior says whether it is better tha
 _AGREE = 1e-6  # results of two machines or versions differ by less; a hand-made change hardly does
 
 
+@kinds_checked
 def save_fit(fit: Any, path: PathLike) -> Path:
     """Write a fit as JSON; the file appears whole or not at all.
 
@@ -42,6 +44,7 @@ def save_fit(fit: Any, path: PathLike) -> Path:
     return Path(path)
 
 
+@kinds_checked
 def load_fit(path: PathLike) -> Any:
     """The fit that `save_fit` wrote, or that `summary.json` of an analysis holds, fitted again.
 

@@ -14,6 +14,7 @@ import numpy as np
 from binreps.decide.loss import DECISIONS, Loss, check_loss
 from binreps.decide.stopping import StoppingTable
 from binreps.errors import DataError
+from binreps.options import kinds_checked
 from binreps.show.marks import (
     WIDE,
     across,
@@ -42,6 +43,7 @@ _MOST_STEPS = 1200  # of individuals: about two for each pixel
 # ---------------------------------------------------------------------------------------- decision table
 
 
+@kinds_checked
 def decisions(table: Table) -> alt.LayerChart:
     """The decision table as a lattice: replicates across, positives upwards, coloured by the answer.
 
@@ -144,6 +146,7 @@ def _runs(table: Table) -> Iterator[tuple[int, int, int, str | None]]:
         yield n, positives[0], positives[-1], decision
 
 
+@kinds_checked
 def stopping(stopping: StoppingTable, *, least: float = 1e-4) -> alt.LayerChart:
     """The best rule for one individual as a lattice: measure again, or answer; probabilities in the cells.
 
@@ -176,6 +179,7 @@ def stopping(stopping: StoppingTable, *, least: float = 1e-4) -> alt.LayerChart:
 # ------------------------------------------------------------------------------------------- individuals
 
 
+@kinds_checked
 def individuals(table: Table, thresholds: tuple[float, float] | None = None) -> alt.LayerChart:
     """Individuals sorted by score, with intervals, coloured by the answer; the inconclusive band is shaded.
 
@@ -297,6 +301,7 @@ def _truth_strip(cells: Sequence[dict[str, Any]], axes: dict[str, Any]) -> list[
 # ------------------------------------------------------------------------------------------------- costs
 
 
+@kinds_checked
 def risks(loss: Loss) -> alt.LayerChart:
     """Expected cost of each answer against the probability of being positive, with the thresholds.
 
@@ -359,6 +364,7 @@ def _segments(loss: Loss, words: Sequence[str], parts: Sequence[tuple[float, flo
     return inline(decision=decision, x=x, y=y)
 
 
+@kinds_checked
 def risk_by_cost(table: Table) -> alt.LayerChart:
     """Empirical risk of each method against the cost of an inconclusive answer.
 

@@ -16,7 +16,7 @@ from binreps.fits.base import Fit, check_one_population
 from binreps.fits.bayes import BayesFit
 from binreps.fits.populations import PopulationsFit
 from binreps.model import NAMES, Float
-from binreps.options import check_level
+from binreps.options import check_level, kinds_checked
 from binreps.priors import density, end_of
 from binreps.show.marks import (
     PANEL,
@@ -54,6 +54,7 @@ _MOST_POPULATIONS = 480
 # ------------------------------------------------------------------------------------------------ rates
 
 
+@kinds_checked
 def rates(fit: BayesFit, others: Mapping[str, Fit] | None = None, *, level: float = 0.9) -> alt.HConcatChart:
     """Prior and posterior densities of the three rates, with the estimates of other methods marked.
 
@@ -191,6 +192,7 @@ def _top(fit: BayesFit, name: str, posterior: Float, prior: Float, x: Float) -> 
 # ----------------------------------------------------------------------------------------------- scores
 
 
+@kinds_checked
 def scores(
     fits: Mapping[str, Fit],
     *,
@@ -315,6 +317,7 @@ def _intervals(s: Any, interval: tuple[Any, Any], colour: str) -> Any:
 # ----------------------------------------------------------------------------------------------- counts
 
 
+@kinds_checked
 def counts(table: Table) -> alt.ConcatChart:
     """Posterior-predictive check: individuals observed in each cell, and how many the fit expects there.
 
@@ -382,6 +385,7 @@ def _count_panel(n: int, rows: Sequence[Mapping[str, Any]], *, first: bool) -> a
 # ------------------------------------------------------------------------------------------ populations
 
 
+@kinds_checked
 def populations(fit: PopulationsFit, *, level: float = 0.9) -> alt.VConcatChart:
     """The prevalence of each population with its interval, and the error rates that all share.
 
@@ -453,6 +457,7 @@ def _interval_rows(
 # ------------------------------------------------------------------------------------------------- bias
 
 
+@kinds_checked
 def bias(table: Table, median_more_biased: tuple[float, float] | None = None) -> alt.LayerChart:
     """Bias of the prevalence estimated by the average and by the median, against the prevalence.
 

@@ -10,6 +10,7 @@ from binreps._version import __version__
 from binreps.decide.loss import Loss, check_loss, decision_words
 from binreps.fits.base import Fit, check_one_population
 from binreps.model import NAMES, Prior
+from binreps.options import kinds_checked
 from binreps.run.analysis import Analysis, Estimate, Part, Settings, Source
 from binreps.run.methods import METHODS
 from binreps.table import Table, format_value
@@ -94,6 +95,7 @@ def _range(first: int, last: int) -> str:
     return str(first) if first == last else f"{first} to {last}"
 
 
+@kinds_checked
 def explain(n: int, s: int, fit: Fit, loss: Loss, *, new: bool = False) -> str:
     """Why an individual with s positives among n replicates is negative, inconclusive or positive.
 

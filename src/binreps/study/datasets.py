@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from binreps.model import Rates
+from binreps.options import kinds_checked
 from binreps.study.simulate import simulate
 from binreps.table import Table
 
@@ -27,6 +28,7 @@ _SEED = 2026
 _LOST = 7  # results that are missing
 
 
+@kinds_checked
 def load_screening() -> Table:
     """A synthetic screening study in long form: one row per replicate, with the individual's true status.
 

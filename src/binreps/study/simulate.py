@@ -21,7 +21,7 @@ from binreps.counts import UNKNOWN, CountTable, whole_numbers
 from binreps.covariates import CovariateTable
 from binreps.errors import OptionError
 from binreps.model import ALIKE, Float, Rates
-from binreps.options import generator, real, shown
+from binreps.options import generator, kinds_checked, real, shown
 from binreps.readings import Readings
 from binreps.table import Table
 
@@ -96,6 +96,7 @@ class Simulation:
         return Table(columns)
 
 
+@kinds_checked
 def simulate(
     rates: Rates,
     individuals: int,

@@ -22,6 +22,7 @@ import narwhals.stable.v2 as nw
 from binreps.counts import CountTable
 from binreps.errors import DataError, OptionError
 from binreps.notes import Note, warn_of
+from binreps.options import kinds_checked
 from binreps.table import Table
 from binreps.tables.files import OpenFiles, PathLike, open_files
 from binreps.tables.groups import counted_groups, group_names
@@ -231,6 +232,7 @@ def _worded(frame: Frame, roles: Roles, missing: int, notes: tuple[Note, ...]) -
     return (*notes, *no_result_note(words)), words
 
 
+@kinds_checked
 def count_table(
     table: Any | PathLike | Sequence[PathLike],
     *,
@@ -325,6 +327,7 @@ def count_table(
     return reading.everyone
 
 
+@kinds_checked
 def count_tables(
     table: Any | PathLike | Sequence[PathLike],
     *,
