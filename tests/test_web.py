@@ -496,7 +496,7 @@ def test_rows_populations_and_workbooks_are_limited(client: TestClient, monkeypa
     many = "site,n,s\n" + "".join(f"{i},3,1\n" for i in range(31))
     told = sentence(upload(client, "/api/counts", many.encode(), request={"columns": {"population": "site"}}))
     assert "at most 30 populations, got 31" in told
-    monkeypatch.setattr(limits, "UNPACKED_BYTES", 1000)
+    monkeypatch.setattr(limits, "WORKBOOK_BYTES", 1000)
     book = io.BytesIO()
     with zipfile.ZipFile(book, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("sheet.xml", b"0" * 10**6)

@@ -92,8 +92,8 @@ _Kind = tuple[str, Callable[[object], bool]]  # what a value must be, in words, 
 def kinds_checked(function: Callable[_Given, _Answer]) -> Callable[_Given, _Answer]:
     """Refuse an argument that is not of its annotated kind, in a sentence.
 
-    Kinds are checked, not ranges, which each function knows best. What an annotation leaves open (`Any`,
-    `ArrayLike`, protocols) is taken as it is.
+    Plain kinds are checked: numbers, texts, paths, lists, mappings, functions. Ranges, whole numbers and our
+    own types are left to each function, whose sentence says more; what an annotation leaves open is too.
 
     Examples
     --------
@@ -153,6 +153,8 @@ def _kind(annotation: Any) -> _Kind:
     origin = get_origin(annotation)
     if origin in (Union, UnionType):
         kinds = [_kind(part) for part in get_args(annotation)]
+        if _ANYTHING in kinds:
+            return _ANYTHING
         return " or ".join(words for words, _ in kinds), lambda value: any(fits(value) for _, fits in kinds)
     if origin is Literal:
         allowed = get_args(annotation)
@@ -162,9 +164,6 @@ def _kind(annotation: Any) -> _Kind:
         )
     if origin is not None and isclass(origin):
         return _several(origin, get_args(annotation))
-    if isclass(annotation) and not _is_protocol(annotation):
-        name = annotation.__name__
-        return f"a{'n' * (name[0] in 'AEIOU')} {name}", lambda value: isinstance(value, annotation)
     return _ANYTHING
 
 
@@ -182,8 +181,10 @@ def _several(origin: Any, of: tuple[Any, ...]) -> _Kind:
     def fits(value: object) -> bool:
         if not isinstance(value, abc.Iterable) or isinstance(value, str | bytes | abc.Mapping):
             return False
-        if not isinstance(value, abc.Sequence) and np.ndim(value) != 1:  # type: ignore[arg-type]
+        if isinstance(value, np.ndarray) and value.ndim != 1:
             return False
+        if not isinstance(value, abc.Sequence | np.ndarray):
+            return True  # what can be gone through only once is looked at by who does
         parts = list(value)
         kinds = inner if size is not None else inner[:1] * len(parts)
         return len(parts) == len(kinds) and all(
@@ -194,9 +195,10 @@ def _several(origin: Any, of: tuple[Any, ...]) -> _Kind:
     return f"a list of {what}s" if what != "anything" else "a list", fits
 
 
-def _is_protocol(kind: type) -> bool:
-    """Whether a class says what its objects do, not what they are."""
-    return bool(getattr(kind, "_is_protocol", False))
+def check_kind(name: str, value: object, kind: type) -> None:
+    """Refuse what is not one of our own types."""
+    if not isinstance(value, kind):
+        raise OptionError(f"{name} must be a {kind.__name__}, got {shown(value)}")
 
 
 def _is_number(value: object) -> bool:
@@ -214,7 +216,6 @@ _PLAIN: dict[Any, _Kind] = {
     None: ("None", lambda value: value is None),
     type(None): ("None", lambda value: value is None),
     float: ("a number", _is_number),
-    int: ("a whole number", _is_number),
     bool: ("True or False", lambda value: isinstance(value, bool | np.bool_ | int)),
     str: ("a text", lambda value: isinstance(value, str)),
     PathLike: ("a path", lambda value: isinstance(value, PathLike)),

@@ -257,7 +257,7 @@ def _merged(cells: Sequence[dict[str, Any]], people: int) -> list[dict[str, Any]
             width = 0
         groups[-1].append(cell)
         width += cell["weight"]
-    names = [name for name in ("score", "lower", "upper") if name in cells[0]]
+    names = [name for name in ("score", "lower", "upper") if cells[0].get(name) is not None]
     merged = []
     for group in groups:
         weights = [cell["weight"] for cell in group]
