@@ -1,4 +1,4 @@
-"""Build wheel and sdist twice, compare them to the byte, and check what is in them: `python tests/release.py`."""
+"""Build wheel and sdist twice, compare them, and check what is in them: `python tests/release.py`."""
 
 from __future__ import annotations
 

@@ -19,10 +19,9 @@ from binreps.fits.batch import COLUMNS
 from binreps.notes import Note
 from binreps.run.analysis import Analysis, Settings
 from binreps.run.by import fitted_groups, rows_table
-from binreps.run.by_source import SourceAnalysis
 from binreps.run.front import analysing
 from binreps.run.methods import METHODS
-from binreps.show.sources import source_summary
+from binreps.run.models import AUTO
 from binreps.show.summary import summary, table_rows
 from binreps.study.datasets import SCREENING_FILE
 from binreps.table import Table
@@ -60,6 +59,7 @@ def analyse_command(
     missing: opt.Missing = None,
     sheet: opt.Sheet = None,
     recipe: opt.Recipe = None,
+    model: opt.Model = AUTO,
     method: opt.Method = "bayes",
     prior_prevalence: opt.PriorPrevalence = "0.5,0.5",
     prior_false_positive: opt.PriorFalsePositive = "2,2",
@@ -68,9 +68,12 @@ def analyse_command(
     cost_false_positive: opt.CostFalsePositive = 1,
     cost_false_negative: opt.CostFalseNegative = 1,
     cost_inconclusive: opt.CostInconclusive = "0.25",
+    independent: opt.Independent = False,
     level: opt.Level = 0.9,
     up_to: opt.UpTo = None,
     out: opt.Out = None,
+    title: opt.Title = "",
+    author: opt.Author = "",
     parquet: Annotated[bool, typer.Option("--parquet", help="Write the scores as Parquet.")] = False,
     memory: opt.Memory = None,
     as_json: opt.Json = False,
@@ -83,7 +86,7 @@ def analyse_command(
     shapes = prior_prevalence, prior_false_positive, prior_false_negative
     prior = opt.make_prior(*shapes, better_than_chance)
     loss = opt.make_loss(cost_false_positive, cost_false_negative, cost_inconclusive)
-    settings = opt.make_settings(method, prior, loss, level, up_to)
+    settings = opt.make_settings(method, prior, loss, level, up_to, model, independent)
     _check_folder(out)
     if by:
         if population or truth or recipe:
@@ -102,16 +105,15 @@ def analyse_command(
         _print(analysis, as_json)
         if out is not None:
             with busy("writing"):
-                files = analysis.write(out, parquet=parquet, memory=memory)
+                files = analysis.write(out, parquet=parquet, memory=memory, title=title, author=author)
             if not as_json:
                 print(f"\nWritten to {out}: {', '.join(file.name for file in files)}")
 
 
-def _print(analysis: Analysis | SourceAnalysis, as_json: bool) -> None:
+def _print(analysis: Analysis, as_json: bool) -> None:
     """The analysis for a person or for a machine."""
     if as_json:
-        content = source_summary(analysis) if isinstance(analysis, SourceAnalysis) else summary(analysis)
-        print(json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1))
+        print(json.dumps(summary(analysis), ensure_ascii=False, allow_nan=False, indent=1))
     else:
         render(analysis, Console())
 

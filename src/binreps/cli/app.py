@@ -10,7 +10,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from binreps._version import __version__
-from binreps.cli import advice, analyse, read, score, tools, web
+from binreps.cli import advice, analyse, bedside, read, score, tools, web
 from binreps.errors import BinrepsError
 
 _HELP = """Repeated yes/no measurements into calibrated decisions, without a gold standard.
@@ -23,6 +23,8 @@ app = typer.Typer(
 app.command("analyse")(analyse.analyse_command)
 app.command("read")(read.read_command)
 app.command("score")(score.score_command)
+app.command("decide")(bedside.decide_command)
+app.command("card")(bedside.card_command)
 app.command("table")(tools.table_command)
 app.command("simulate")(tools.simulate_command)
 app.command("theory")(tools.theory_command)

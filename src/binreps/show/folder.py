@@ -1,4 +1,4 @@
-"""An analysis as files: the report, everyone's score, the decision table and the summary."""
+"""An analysis as files: the report, everyone's score, the decision table or the sources, and the summary."""
 
 from __future__ import annotations
 
@@ -16,21 +16,30 @@ from binreps.tables.write import replacing_all, write_table
 
 
 def write_folder(
-    analysis: Analysis, folder: str | Path, *, parquet: bool = False, memory: str | None = None
+    analysis: Analysis,
+    folder: str | Path,
+    *,
+    parquet: bool = False,
+    memory: str | None = None,
+    title: str = "",
+    author: str = "",
 ) -> list[Path]:
     """Write what `Analysis.write` promises; all its files appear, or none does."""
-    scores = "scores.parquet" if parquet else "scores.csv"
-    names = ("report.html", scores, "decision_table.csv", "summary.json")
-    with new_files(folder, names, analysis.source) as files, scored(analysis, memory=memory) as everyone:
+    sources = analysis.main.sources
+    third = "decision_table.csv" if sources is None else "sources.csv"
+    names = ["report.html", "scores.parquet" if parquet else "scores.csv", third, "summary.json"]
+    with _new_files(folder, names, analysis.source) as files, scored(analysis, memory=memory) as everyone:
         everyone.write(files[1])
-        write_table(together(analysis, "decisions"), files[2], everyone.connection)
+        table = together(analysis, "decisions") if sources is None else sources
+        write_table(table, files[2], everyone.connection)
         write_json(summary(analysis), files[3])
-        files[0].write_text(report(analysis, everyone.rows, scores), encoding="utf-8")
+        page = report(analysis, everyone.rows, names[1], title=title, author=author)
+        files[0].write_text(page, encoding="utf-8")
     return [Path(folder, name) for name in names]
 
 
 @contextmanager
-def new_files(folder: str | Path, names: Sequence[str], source: Source) -> Iterator[list[Path]]:
+def _new_files(folder: str | Path, names: Sequence[str], source: Source) -> Iterator[list[Path]]:
     """Files that take their places in a folder together, or not at all; none may be one that is read."""
     out = Path(folder)
     if out.exists() and not out.is_dir():
@@ -42,7 +51,7 @@ def new_files(folder: str | Path, names: Sequence[str], source: Source) -> Itera
         yield [stage / name for name in names]
 
 
-def report_page(analysis: Analysis) -> str:
+def report_page(analysis: Analysis, *, title: str = "", author: str = "") -> str:
     """The report with everyone in it, if they are few."""
     with scored(analysis) as everyone:
-        return report(analysis, everyone.rows)
+        return report(analysis, everyone.rows, title=title, author=author)

@@ -28,7 +28,7 @@ from binreps.show.marks import (
     upward,
     whole_ticks,
 )
-from binreps.show.theme import ACTION_TEXT, themed
+from binreps.show.theme import ACTION_TEXT, METHOD_COLOURS, themed
 from binreps.table import Table
 
 if TYPE_CHECKING:
@@ -362,6 +362,52 @@ def _segments(loss: Loss, words: Sequence[str], parts: Sequence[tuple[float, flo
     ]
     decision, x, y = zip(*rows, strict=True)
     return inline(decision=decision, x=x, y=y)
+
+
+@kinds_checked
+def calibration(table: Table) -> alt.LayerChart:
+    """How often individuals with about the same chance are truly positive.
+
+    Parameters
+    ----------
+    table : Table
+        What `calibration_curve` returns.
+
+    Returns
+    -------
+    altair.LayerChart
+
+    Examples
+    --------
+    >>> from binreps.decide.evaluate import calibration_curve
+    >>> chart = calibration(calibration_curve([0.1, 0.9, 0.9], [0, 1, 0], [30, 80, 10]))
+    """
+    import altair as alt
+
+    needed(table, "mean_score", "observed", "lower", "upper", "individuals")
+    data = inline(
+        x=table["mean_score"],
+        y=table["observed"],
+        lower=table["lower"],
+        upper=table["upper"],
+        people=table["individuals"],
+    )
+    x = across("x", "Chance of being positive", (0, 1), format="%")
+    y = upward("y", "Truly positive", (0, 1), format="%")
+    colour = METHOD_COLOURS[0]
+    line = alt.Chart(inline(x=[0, 1], y=[0, 1])).mark_line(style="reference")
+    ends = alt.Chart(data).mark_rule(color=colour, strokeWidth=2)
+    size = alt.Size("people:Q", legend=None, scale=alt.Scale(range=[40, 400]))
+    points = alt.Chart(data).mark_point(color=colour, filled=True, opacity=1)
+    return themed(
+        layered(
+            line.encode(x=x, y=y),
+            ends.encode(x=x, y=upward("lower", "Truly positive", (0, 1), format="%"), y2="upper:Q"),
+            points.encode(x=x, y=y, size=size),
+            **WIDE,
+            title="Chances, judged by the truth",
+        )
+    )
 
 
 @kinds_checked
