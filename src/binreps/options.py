@@ -13,6 +13,7 @@ from types import UnionType
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 import numpy as np
+from numpy.typing import NDArray
 
 from binreps.errors import OptionError
 
@@ -157,26 +158,21 @@ def _kind(annotation: Any) -> _Kind:
             return _ANYTHING
         return " or ".join(words for words, _ in kinds), lambda value: any(fits(value) for _, fits in kinds)
     if origin is Literal:
-        allowed = get_args(annotation)
-        return (
-            f"one of {', '.join(map(repr, allowed))}",
-            lambda value: isinstance(value, str) and value in allowed,
-        )
+        return "one of " + ", ".join(map(repr, get_args(annotation))), lambda value: isinstance(value, str)
     if origin is not None and isclass(origin):
         return _several(origin, get_args(annotation))
     return _ANYTHING
 
 
 def _several(origin: Any, of: tuple[Any, ...]) -> _Kind:
-    """What a container must be, and what it must hold."""
+    """What a container must be, and what a list must hold."""
     if origin is abc.Callable:
         return "a function", callable
     if issubclass(origin, abc.Mapping):
         return "a mapping", lambda value: isinstance(value, abc.Mapping)
-    if not issubclass(origin, abc.Iterable):
-        return origin.__name__, lambda value: isinstance(value, origin)
-    inner = [_kind(part) for part in of if part is not ...] or [_ANYTHING]
-    size = len(inner) if origin is tuple and ... not in of else None
+    if origin is tuple or not issubclass(origin, abc.Sequence):
+        return _ANYTHING
+    words, fits_one = _kind(of[0]) if of else _ANYTHING
 
     def fits(value: object) -> bool:
         if not isinstance(value, abc.Iterable) or isinstance(value, str | bytes | abc.Mapping):
@@ -185,14 +181,27 @@ def _several(origin: Any, of: tuple[Any, ...]) -> _Kind:
             return False
         if not isinstance(value, abc.Sequence | np.ndarray):
             return True  # what can be gone through only once is looked at by who does
-        parts = list(value)
-        kinds = inner if size is not None else inner[:1] * len(parts)
-        return len(parts) == len(kinds) and all(
-            one(part) for (_, one), part in zip(kinds, parts, strict=True)
-        )
+        return all(map(fits_one, value))
 
-    what = inner[0][0].removeprefix("a ").removeprefix("an ")
-    return f"a list of {what}s" if what != "anything" else "a list", fits
+    return "a list" if words == "anything" else f"a list of {words.removeprefix('a ')}s", fits
+
+
+def numbers(name: str, values: object) -> NDArray[np.float64]:
+    """Values as an array of floats, or a sentence.
+
+    Examples
+    --------
+    >>> numbers("probability", [0.1, 1])
+    array([0.1, 1. ])
+    >>> numbers("probability", "a")
+    Traceback (most recent call last):
+        ...
+    binreps.errors.OptionError: probability must be numbers, got 'a'
+    """
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise OptionError(f"{name} must be numbers, got {shown(values)}") from None
 
 
 def check_kind(name: str, value: object, kind: type) -> None:

@@ -21,7 +21,7 @@ from binreps.errors import FitError, OptionError
 from binreps.fits.base import Fit, check_one_population
 from binreps.fits.exact.marginal import find_root
 from binreps.model import NAMES, Prior
-from binreps.options import check_level, kinds_checked, real, shown
+from binreps.options import check_kind, check_level, kinds_checked, numbers, real, shown
 from binreps.priors import quantile
 from binreps.table import Table
 
@@ -363,7 +363,8 @@ def implied(prior: Prior, probabilities: Sequence[float] = SHOWN) -> Table:
     sensitivity     0.517  0.584  0.674  0.779  0.906
     specificity     0.517  0.584  0.674  0.779  0.906
     """
-    u = np.asarray(list(probabilities), dtype=float)
+    check_kind("prior", prior, Prior)
+    u = numbers("probabilities", list(probabilities))
     rows = np.array(
         [
             1 - quantile(prior, COMPLEMENTS[rate], 1 - u) if rate in COMPLEMENTS else quantile(prior, rate, u)

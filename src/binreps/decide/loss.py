@@ -141,9 +141,12 @@ class Loss:
         >>> Loss(false_negative=3).cost([0, 0, 1, 1], [0, 0.5, 0, None])
         array([0.  , 0.25, 3.  ,  nan])
         """
-        t, answer = np.broadcast_arrays(
-            one_of("truth", truth, (0, 1)), one_of("decision", decision, tuple(DECISIONS))
-        )
+        parts = one_of("truth", truth, (0, 1)), one_of("decision", decision, tuple(DECISIONS))
+        try:
+            t, answer = np.broadcast_arrays(*parts)
+        except ValueError:
+            rule = "truth and decision must be as long as each other"
+            raise OptionError(f"{rule}, got {parts[0].shape} and {parts[1].shape}") from None
         null = np.isnan(t + answer)
         row, column = (np.where(null, 0, index).astype(int) for index in (t, 2 * answer))
         return _scalar(np.where(null, np.nan, self._costs()[row, column]))

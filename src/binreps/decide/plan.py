@@ -222,7 +222,7 @@ def plan(
              3          120    360   360
              6          120    720   720
     """
-    analysis = checked_prior(prior) if prior or not isinstance(truth, Prior) else truth
+    analysis = checked_prior(prior) if prior is not None or not isinstance(truth, Prior) else truth
     given = (prevalence_width, error_margin, inconclusive, risk)
     goal = _goal(given, analysis, loss or Loss(), level, assurance)
     source = generator(rng)

@@ -20,7 +20,7 @@ from binreps.fits.sources import fit_sources
 from binreps.formula import Formula
 from binreps.model import Prior
 from binreps.notes import Note, warn_of
-from binreps.options import check_whole, generator, kinds_checked, shown
+from binreps.options import check_kind, check_whole, generator, kinds_checked, shown
 from binreps.readings import Readings
 from binreps.run.analysed import analysed
 from binreps.run.analysis import Analysis, Settings, Source
@@ -385,7 +385,8 @@ def analysing(
     **columns: Unpack[AllColumns],
 ) -> Iterator[Any]:
     """`analyse`, with the files kept open: what is written meanwhile needs no second reading."""
-    settings = settings or Settings()
+    settings = Settings() if settings is None else settings
+    check_kind("settings", settings, Settings)
     for noun, called in _NOUNS.items():
         if isinstance(table, noun):
             data = _counted(table, columns)

@@ -14,7 +14,7 @@ import numpy as np
 from binreps.decide.loss import DECISIONS, Loss, check_loss
 from binreps.decide.stopping import StoppingTable
 from binreps.errors import DataError
-from binreps.options import kinds_checked
+from binreps.options import check_kind, kinds_checked
 from binreps.show.marks import (
     WIDE,
     across,
@@ -169,6 +169,7 @@ def stopping(stopping: StoppingTable, *, least: float = 1e-4) -> alt.LayerChart:
     >>> fit = fit_bayes(CountTable([3, 3, 3], [0, 1, 3], [60, 9, 31]))
     >>> chart = stopping(stopping_table(fit, Loss(), cost_per_replicate=0.01, max_replicates=6))
     """
+    check_kind("stopping", stopping, StoppingTable)
     rows = [row for row in stopping.table() if row["reached"] >= least]
     columns = {name: [row[name] for row in rows] for name in ("n", "s", "probability")}
     table = Table({**columns, "decision": [row["action"] for row in rows]})

@@ -15,7 +15,7 @@ from binreps.errors import FitError, OptionError
 from binreps.fits.base import Fit, PosteriorFit, check_one_population
 from binreps.fits.populations import PopulationsFit
 from binreps.model import NAMES, Float
-from binreps.options import check_level, kinds_checked
+from binreps.options import check_kind, check_level, kinds_checked
 from binreps.priors import density, end_of
 from binreps.show.marks import (
     PANEL,
@@ -231,6 +231,8 @@ def scores(
     check_level(level)
     if not fits:
         raise OptionError("fits must hold at least one fit, got none")
+    for fit in fits.values():
+        check_one_population(fit)
     shown = _spread(next(iter(fits.values())).counts.n) if replicates is None else _wanted(replicates)
     panels = [_score_panel(fits, n, thresholds, level, first=i % 3 == 0) for i, n in enumerate(shown)]
     text = "" if thresholds is None else "shaded: inconclusive"
@@ -413,6 +415,7 @@ def populations(fit: PopulationsFit, *, level: float = 0.9) -> alt.VConcatChart:
     """
     import altair as alt
 
+    check_kind("fit", fit, PopulationsFit)
     lower, upper = fit.interval(level)
     names, title = [str(name) for name in fit], "Prevalence"
     columns = [np.asarray(one.prevalence) for one in (fit.rates, lower, upper)]

@@ -21,7 +21,7 @@ from binreps.counts import UNKNOWN, CountTable, whole_numbers
 from binreps.covariates import CovariateTable
 from binreps.errors import OptionError
 from binreps.model import ALIKE, Float, Rates
-from binreps.options import generator, kinds_checked, real, shown
+from binreps.options import check_kind, generator, kinds_checked, real, shown
 from binreps.readings import Readings
 from binreps.table import Table
 
@@ -283,6 +283,7 @@ def _split(total: int, probability: Float, rng: np.random.Generator) -> NDArray[
 
 def _three_numbers(rates: Rates) -> tuple[float, float, float]:
     """The rates, which must be defined numbers."""
+    check_kind("rates", rates, Rates)
     if not all(isinstance(rate, float) and rate == rate for rate in rates):
         raise OptionError(f"rates must be three numbers between 0 and 1 to simulate from, got {rates}")
     return rates.prevalence, rates.false_positive, rates.false_negative

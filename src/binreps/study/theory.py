@@ -607,7 +607,7 @@ def _numbers(name: str, values: ArrayLike, low: float, high: float) -> Float:
     """Numbers from low to high, NaN refused."""
     try:
         array = np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise OptionError(f"{name} must be a number or an array of numbers, got {values!r}") from None
     wrong = ~((array >= low) & (array <= high) & np.isfinite(array))
     if wrong.any():
