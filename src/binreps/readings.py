@@ -233,6 +233,8 @@ class Readings:
         >>> readings.people.terms
         ('age',)
         """
+        if not isinstance(covariates, Mapping):
+            raise DataError(f"covariates must be a mapping of names to values, got {shown(covariates)}")
         if not covariates:
             return self._with(people=None)
         how: Any = {"reference": reference, "missing_covariates": missing_covariates, "formula": formula}

@@ -91,6 +91,8 @@ def rates(
         raise FitError(f"a figure of the rates needs a posterior, which fit_bayes has, got the {fit.method}")
     lower, upper = fit.interval(level)
     others = others or {}
+    for other in others.values():
+        check_one_population(other)
     panels = []
     for name in NAMES:
         interval = (getattr(lower, name), getattr(upper, name))
