@@ -43,7 +43,7 @@ def build(target: Path) -> dict[str, str]:
 
 def versions() -> str:
     """The version, which the changelog and the citation tell too."""
-    version = re.search(r'"(.+)"', (ROOT / "src/binreps/_version.py").read_text())
+    version = re.search(r'= "(.+)"', (ROOT / "src/binreps/_version.py").read_text())
     assert version is not None
     assert f"\nversion: {version[1]}\n" in (ROOT / "CITATION.cff").read_text(encoding="utf-8")
     dated = rf"^## \[{re.escape(version[1])}\] - \d{{4}}-\d\d-\d\d$"

@@ -231,6 +231,8 @@ def write_json(content: Any, path: PathLike) -> None:
 
 def read_json(path: PathLike) -> Any:
     """The content of a JSON file."""
+    if Path(path).exists() and not Path(path).is_file():  # reading a pipe or a device may never end
+        raise DataError(f"{path} is not a file that can be read")
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_no_constant)
     except OSError as error:

@@ -12,6 +12,7 @@ import glob
 import gzip
 import os
 import re
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -192,6 +193,8 @@ def find_files(path: PathLike | Sequence[PathLike]) -> list[Path]:
     for file in found:
         if file.is_dir():
             raise DataError(f"{file} is a folder; name the files in it, such as {file / '*.parquet'}")
+        if file.exists() and not file.is_file():  # reading a pipe or a device may never end
+            raise DataError(f"{file} is a pipe or a device; write it to a file first")
         try:
             with file.open("rb") as handle:
                 empty = not handle.read(1)
@@ -377,7 +380,7 @@ def _head(file: Path) -> tuple[list[str], bool]:
     try:
         with gzip.open(file) if zipped else file.open("rb") as handle:
             head = handle.read(_HEAD_BYTES)
-    except (OSError, EOFError):
+    except (OSError, EOFError, zlib.error):
         raise DataError(f"{file} is not a whole gzip file; copy or compress it again") from None
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     try:
