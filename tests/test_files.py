@@ -357,9 +357,14 @@ def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
 
 def test_files_take_their_places_together_or_not_at_all(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    with pytest.raises(KeyboardInterrupt), replacing_all(out) as stage:
-        (stage / "scores.csv").write_text("half")
-        raise KeyboardInterrupt
+
+    def interrupted() -> None:
+        with replacing_all(out) as stage:
+            (stage / "scores.csv").write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert not out.exists()
     with replacing_all(out) as stage:
         for name in ("scores.csv", "report.html"):
