@@ -172,6 +172,7 @@ def explain(
     loss: Loss,
     *asked: Any,
     covariates: Mapping[str, Any] | None = None,
+    population: Any = None,
     new: bool = False,
     level: float = 0.9,
     cost_per_replicate: float = 0.01,
@@ -190,6 +191,9 @@ def explain(
         (0, 1, or (n, s)).
     covariates : mapping of name to value, optional
         Of the individual, where the fit uses any.
+    population : optional
+        Of the individual, where a fit by source has several. A fit of several populations is asked for the
+        one that the individual belongs to.
     new : bool
         Whether the individual is new, rather than one the fit was made from.
     level : float
@@ -219,13 +223,15 @@ def explain(
     check_loss(loss)
     check_level(level)
     check_whole("ahead", ahead, 1, 100)
-    one = fit if covariates is None else fit.profile(covariates)
+    given = {"covariates": covariates, "population": population}
+    about = {name: value for name, value in given.items() if value is not None and fit.has_sources}
+    one = fit if covariates is None or about else fit.profile(covariates)
     _check_one(one, asked)
-    probability = float((one.predict if new else one.score)(*asked))
-    lower, upper = (one.predict_interval if new else one.score_interval)(*asked, level=level)
-    defined = probability == probability
+    probability = float((one.predict if new else one.score)(*asked, **about))
+    lower, upper = (one.predict_interval if new else one.score_interval)(*asked, level=level, **about)
+    steps = ahead if probability == probability and not about else 0  # next_reading knows not whom
     explained = _by_source if one.has_sources else _by_results
-    said, reasons, step = explained(one, loss, asked, new, cost_per_replicate, ahead if defined else 0)
+    said, reasons, step = explained(one, loss, asked, new, cost_per_replicate, steps)
     return Answer(
         said,
         probability,

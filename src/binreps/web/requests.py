@@ -106,7 +106,10 @@ class Cells(Body):
         if self.readings is None:
             return None
         _, _, weight, known = entries(self.n, self.s, self.weight, _statuses(self.known or self.truth))
-        return self.readings.readings(weight, known)
+        readings = self.readings.readings(weight, known)
+        if self.covariates:
+            return readings.with_covariates(self.covariates)
+        return readings if self.population is None else readings.in_populations(self.population)
 
     def _populations(self) -> dict[str, CountTable] | None:
         """One table for each population, in the order in which they first appear."""
@@ -165,6 +168,9 @@ class Choices(Body):
     loss: Costs = Field(default_factory=Costs)
     level: StrictFloat = Field(0.9, description="Probability that intervals hold.")
     model: str = Field(AUTO, description=f"What is assumed: {', '.join((AUTO, *MODELS))}.")
+    independent: StrictBool = Field(
+        False, description="Whether readings of one individual by sources are independent, given its status."
+    )
     method: str = Field("bayes", description=f"How rates are estimated: {', '.join(METHODS)}.")
     replicates: StrictInt | None = Field(
         None, description="Replicates of the decision table; as many as anyone had, if not given."
@@ -176,7 +182,8 @@ class Choices(Body):
         limits.check_interval(self.level)
         prior = self.prior.chosen()
         limits.check_prior(prior)
-        return Settings(self.method, prior, self.loss.loss(), self.level, self.replicates, self.model)
+        chosen = (self.level, self.replicates, self.model, self.independent)
+        return Settings(self.method, prior, self.loss.loss(), *chosen)
 
 
 class FitRequest(Choices):

@@ -208,13 +208,16 @@ def decide(request: FitRequest) -> dict[str, Any]:
 def explained(request: ExplainRequest) -> dict[str, Any]:
     """The answer for one individual: the chance, why, what it rests on, and the next step."""
     limits.check_size("replicates", _finite(request.n), limits.REPLICATES)
-    fit = _part(_free_of_costs(request), request.population).fit
+    analysis = _free_of_costs(request)
+    by_source = analysis.fit.has_sources
+    fit = analysis.fit if by_source else _part(analysis, request.population).fit
     whole = [int(value) if float(value).is_integer() else value for value in (request.n, request.s)]
     answer = explain(
         fit,
         request.loss.loss(),
-        *([request.said] if fit.has_sources else whole),
+        *([request.said] if by_source else whole),
         covariates=request.known_covariates,
+        population=request.population if by_source else None,
         new=request.new,
         level=request.level,
         cost_per_replicate=request.cost_per_replicate,

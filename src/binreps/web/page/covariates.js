@@ -3,11 +3,11 @@
 import { byId, fill, h, svg } from "./dom.js";
 import { percent, short } from "./words.js";
 
-const UNFIT = ["result", "individual", "n", "s", "weight", "known", "truth", "population", "source", "time", "batch"];
+const UNFIT = ["result", "individual", "n", "s", "weight", "known", "truth", "population", "source", "time", "batch", "status"];
 
 // Columns that play no other part; those that look like identifiers are left out.
 const couldBe = (columns, part) => columns.filter(({ name, part: guessed }) =>
-  part(name) === "covariates" || (!UNFIT.includes(part(name)) && guessed !== "individual"));
+  part(name) === "covariates" || (!UNFIT.includes(part(name)) && !UNFIT.includes(guessed)));
 
 export function showTicks(columns, part, onTick) {
   const found = couldBe(columns, part);

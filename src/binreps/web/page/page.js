@@ -38,8 +38,9 @@ const settings = () => kept.now();
 const population = () => page.fit.populations[page.part];
 const loss = () => ({ false_positive: settings().falsePositive, false_negative: settings().falseNegative, inconclusive: settings().inconclusive });
 const model = () => (page.data ? usable(offered.models, settings().model, page.data.cells) : settings().model);
-const fitting = () => ({ prior: page.prior, model: model(), method: model() === "common" ? settings().method : "bayes", level: settings().level, replicates: settings().replicates });
+const fitting = () => ({ prior: page.prior, model: model(), independent: settings().independent && model() === "sources", method: model() === "common" ? settings().method : "bayes", level: settings().level, replicates: settings().replicates });
 const bySource = () => Boolean(population().sources);
+const usesCovariates = () => Boolean(population().odds_ratios?.length);
 const decisions = () => population().profiles?.find(({ name }) => name === page.profile)?.decisions ?? population().decisions;
 const request = () => ({ ...fitting(), loss: loss() });
 const about = () => ({ cells: page.data.cells, ...request() });
@@ -55,7 +56,6 @@ function loaded(data) {
   page.patient = { n: most, s: Math.round(most / 3) };
   fields.show(page.patient);
   readingFields((data.cells.readings?.sources ?? []).slice(0, SHOWN), (said) => { page.said = said; redraw(); explain(); });
-  covariateFields(data.cells.covariates, (known) => { page.known = known; redraw(); explain(); });
   showTicks(door.columns(), door.part, tick);
   pins.clear();
   table.close();
@@ -64,11 +64,10 @@ function loaded(data) {
   refit();
 }
 
-// A covariate was ticked: the file is read again, and the model that uses covariates takes over.
+// A covariate was ticked: the file is read again, and a model that uses covariates takes over.
 async function tick(parts) {
   await door.reread(parts);
-  const some = Boolean(page.data.cells.covariates);
-  if (some || settings().model === "covariates") kept.choose({ model: some ? "covariates" : "common" });
+  if (settings().model !== "sources") kept.choose({ model: "" });
 }
 
 // A setting has changed: costs decide here, at once; anything else is a new fit.
@@ -86,7 +85,7 @@ function showSettings() {
   showCosts(settings());
   showBeliefs(settings());
   showChoices(settings(), model());
-  if (page.data) showModels(offered.models, model(), page.data.cells, (id) => kept.choose({ model: id }));
+  if (page.data) showModels(offered.models, model(), page.data.cells, settings().independent, kept.choose);
 }
 
 const refit = latest(30, async (signal) => {
@@ -149,9 +148,12 @@ function showWhose() {
   const one = ({ name, covariates }) => `${name}: ${Object.entries(covariates).map(([key, value]) => `${key} ${typeof value === "number" ? short(value) : value}`).join(", ")}`;
   fill("profile", h("option", { value: "" }, "covariates not known"), profiles.map((profile) => h("option", { value: profile.name, selected: profile.name === page.profile }, one(profile))));
   byId("next-individual").classList.toggle("by-source", bySource());
+  page.known = null;
+  const { covariates, population: of } = page.data.cells;
+  const asked = usesCovariates() ? covariates : bySource() && of ? { population: of } : {};
+  covariateFields(asked, (known) => { page.known = known; redraw(); explain(); });
   byId("asked-results").hidden = bySource();
   byId("asked-readings").hidden = !bySource();
-  byId("asked-covariates").hidden = !profiles.length;
   byId("next").hidden = bySource();
 }
 
@@ -184,8 +186,13 @@ function showPatient(best) {
   }
 }
 
-const covariatesOf = () => page.known ?? population().profiles?.find(({ name }) => name === page.profile)?.covariates ?? null;
-const patientKey = () => JSON.stringify([page.patient, page.said, covariatesOf(), loss(), fitting(), population().name]);
+// Who the patient is: the covariates that are known, those of the typical risk that is shown, or a population.
+function who(known = page.known) {
+  if (!usesCovariates()) return { known_covariates: null, population: known?.population ?? population().name };
+  const typical = population().profiles?.find(({ name }) => name === page.profile)?.covariates;
+  return { known_covariates: known ?? typical ?? null, population: population().name };
+}
+const patientKey = () => JSON.stringify([page.patient, page.said, who(), loss(), fitting(), population().name]);
 
 function choosePatient(patient) {
   page.patient = patient;
@@ -223,8 +230,13 @@ const explain = latest(150, async (signal) => {
   if (!page.fit) return;
   const key = patientKey();
   let answer;
+  if (bySource() && !page.known && byId("asked-covariates").childElementCount) {
+    page.told = { key, answer: { probability: null, sentence: "Say what else is known of the patient: the chance depends on it." } };
+    showPatient(rule(settings()));
+    return;
+  }
   try {
-    answer = await ask("/api/explain", { ...about(), ...page.patient, said: page.said, known_covariates: covariatesOf(), new: true, population: population().name }, signal);
+    answer = await ask("/api/explain", { ...about(), ...page.patient, said: page.said, ...who(), new: true }, signal);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     answer = { probability: null, sentence: error.message };
@@ -236,18 +248,18 @@ const explain = latest(150, async (signal) => {
 
 // What explains the answer of someone in the data; the element is filled when the server answers.
 function explainPerson(person, place = h("div", { role: "status" }, "…")) {
-  const asked = { ...about(), n: person.n, s: person.s, ...toldOf(person.cell), new: false, population: population().name };
+  const asked = { ...about(), n: person.n, s: person.s, ...toldOf(person.cell), new: false };
   ask("/api/explain", asked).then((answer) => place.replaceChildren(...answerView({ ...fromScore(person, rule(settings())), ...answer }, rule(settings()))), (error) => place.replaceChildren(error.message));
   return place;
 }
 
-// Who said what of someone, and what else is known, by the cell that they belong to.
+// Who said what of someone, and who they are, by the cell that they belong to.
 function toldOf(cell) {
-  const { readings, covariates } = page.data.cells;
+  const { readings, covariates, population: of } = page.data.cells;
   const said = {};
   if (bySource()) readings.cell.forEach((one, i) => { if (one === cell) said[readings.sources[readings.source[i]]] = [readings.yes[i] + readings.no[i], readings.yes[i]]; });
-  const known = population().profiles ? Object.fromEntries(Object.entries(covariates).map(([name, values]) => [name, values[cell]])) : null;
-  return { said, known_covariates: known };
+  const known = usesCovariates() ? Object.fromEntries(Object.entries(covariates).map(([name, values]) => [name, values[cell]])) : null;
+  return { said, ...who(known ?? (bySource() && of ? { population: of[cell] } : {})) };
 }
 
 const check = latest(300, async (signal) => {

@@ -17,7 +17,7 @@ const COLUMNS = {
 // Everyone of one population with a score; `cell` is the place in the data's cells.
 export function everyone(data, fit, population) {
   const { cells, individuals } = data;
-  const own = (i) => !cells.population || cells.population[i] === population;
+  const own = (i) => population === null || cells.population[i] === population;
   const entry = (name, i, weight) => ({
     name, weight, cell: i, n: cells.n[i], s: cells.s[i], score: fit.scores.score[i], lower: fit.scores.lower[i], upper: fit.scores.upper[i],
   });

@@ -14,8 +14,8 @@ const SAID = {
   false_positive: (value) => (value ? `specificity expected at ${percent(value[0])}` : "nothing expected of the specificity"),
   better: (value) => (value ? "better than chance" : "error rates below 50%"),
   method: (value) => `method ${value}`,
-  model: (value) => `model: ${value}`,
-  covariates: (value) => (value.length ? `with ${value.join(", ")}` : "without covariates"),
+  model: (value) => (value ? `model ${value}` : "the usual model"),
+  independent: (value) => (value ? "readings independent" : "readings may err together"),
   level: (value) => `intervals of ${Math.round(100 * value)}%`,
   replicates: (value) => (value ? `up to ${value} tests` : "as many tests as anyone had"),
 };

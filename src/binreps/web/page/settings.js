@@ -4,7 +4,7 @@
 export const USUAL = {
   falsePositive: 1, falseNegative: 1, inconclusive: 0.25,
   prevalence: null, false_negative: null, false_positive: null, // [expected, surprising], once it was moved
-  model: "common", better: false, method: "bayes", level: 0.9, replicates: null,
+  model: "", independent: false, better: false, method: "bayes", level: 0.9, replicates: null,
 };
 
 const CLOSE = 800; // milliseconds in which moves of one control are one step of undo
@@ -17,6 +17,7 @@ const pair = (text) => {
 const READ = {
   falsePositive: positive, falseNegative: positive, inconclusive: positive,
   prevalence: pair, false_negative: pair, false_positive: pair,
+  independent: (text) => text === "true",
   better: (text) => text === "true",
   model: (text) => text,
   method: (text) => text,
