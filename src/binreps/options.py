@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import cache, wraps
 from inspect import isclass
 from os import PathLike
+from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
@@ -166,6 +167,8 @@ def _kind(annotation: Any) -> _Kind:
 
 def _several(origin: Any, of: tuple[Any, ...]) -> _Kind:
     """What a container must be, and what a list must hold."""
+    if origin is PathLike:
+        return _PATH
     if origin is abc.Callable:
         return "a function", callable
     if issubclass(origin, abc.Mapping):
@@ -218,6 +221,7 @@ def _is_number(value: object) -> bool:
 
 
 _ANYTHING: _Kind = ("anything", lambda _: True)
+_PATH: _Kind = ("a path", lambda value: isinstance(value, PathLike))
 _PLAIN: dict[Any, _Kind] = {
     Any: _ANYTHING,
     object: _ANYTHING,
@@ -227,5 +231,6 @@ _PLAIN: dict[Any, _Kind] = {
     float: ("a number", _is_number),
     bool: ("True or False", lambda value: isinstance(value, bool | np.bool_ | int)),
     str: ("a text", lambda value: isinstance(value, str)),
-    PathLike: ("a path", lambda value: isinstance(value, PathLike)),
+    PathLike: _PATH,
+    Path: _PATH,
 }

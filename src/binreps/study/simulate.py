@@ -148,6 +148,7 @@ def simulate(
     >>> print(readers.readings)
     Readings: 200 individuals, 600 readings by 3 sources, 200 records
     """
+    check_kind("rates", rates, Rates)
     if np.ndim(rates.false_positive) or np.ndim(rates.false_negative):
         return _simulate_sources(rates, _individuals(individuals), _choices(replicates), generator(rng))
     theta, p, q = _three_numbers(rates)
@@ -283,7 +284,6 @@ def _split(total: int, probability: Float, rng: np.random.Generator) -> NDArray[
 
 def _three_numbers(rates: Rates) -> tuple[float, float, float]:
     """The rates, which must be defined numbers."""
-    check_kind("rates", rates, Rates)
     if not all(isinstance(rate, float) and rate == rate for rate in rates):
         raise OptionError(f"rates must be three numbers between 0 and 1 to simulate from, got {rates}")
     return rates.prevalence, rates.false_positive, rates.false_negative
