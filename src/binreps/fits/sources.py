@@ -21,7 +21,7 @@ from binreps.fits.sampled.prior import SourcePrior
 from binreps.fits.sampled.run import AGREE, sample
 from binreps.model import Float, Model, Rates
 from binreps.notes import Note
-from binreps.options import check_level, check_tol, check_whole, generator, real, shown
+from binreps.options import check_level, check_tol, check_whole, generator, kinds_checked, real, shown
 from binreps.people import POPULATION
 from binreps.readings import Readings
 from binreps.table import Table
@@ -472,6 +472,7 @@ def identified(readings: Readings) -> bool:
     return len(known) == 2 or readings.take(np.flatnonzero(unknown)).counts.identifiable
 
 
+@kinds_checked
 def fit_sources(
     readings: Readings,
     prior: SourcePrior | None = None,

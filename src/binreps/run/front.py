@@ -21,7 +21,7 @@ from binreps.fits.sources import fit_sources
 from binreps.formula import Formula
 from binreps.model import Prior
 from binreps.notes import Note, warn_of
-from binreps.options import check_whole, generator, shown
+from binreps.options import check_kind, check_whole, generator, kinds_checked, shown
 from binreps.readings import Readings
 from binreps.run.analysed import analysed
 from binreps.run.analysis import Analysis, Settings, Source
@@ -46,6 +46,7 @@ _NOUNS: Mapping[Any, str] = MappingProxyType(
 _KNOWN = "scores say what the replicates say, also of individuals whose status is known"
 
 
+@kinds_checked
 def fit(
     table: Any | PathLike | Sequence[PathLike] | Counts | Readings,
     *,
@@ -297,6 +298,7 @@ def _read_counts(
     return reading.counts, (*notes, *reading.notes)
 
 
+@kinds_checked
 def analyse(
     table: Any | PathLike | Sequence[PathLike] | Counts,
     settings: Settings | None = None,
@@ -388,7 +390,8 @@ def analysing(
     **columns: Unpack[AllColumns],
 ) -> Iterator[Any]:
     """`analyse`, with the files kept open: what is written meanwhile needs no second reading."""
-    settings = settings or Settings()
+    settings = Settings() if settings is None else settings
+    check_kind("settings", settings, Settings)
     if is_counted(table):
         data, called = counted(table, columns), _called(table, truth)
         yield replace(analysed(data, settings, truth), source=Source(name or called))
