@@ -146,7 +146,7 @@ def test_every_engine_moves_scores_as_gold_does(tmp_path) -> None:
     assert br.load_fit(path).calibration == fit.calibration
 
 
-def test_the_report_shows_gold_before_and_after(tmp_path) -> None:
+def test_the_report_shows_gold_before_and_after() -> None:
     rows = [[1, 1, 1], [1, 1, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0], [1, 1, 1]]
     known = [None, None, None, None, 0, 1]
     readings = Readings.wide(rows, "abc", weight=[30, 20, 20, 30, 9, 8], known=known)
