@@ -208,7 +208,9 @@ class Readings:
         >>> Readings.wide([[1, 0], [0, 0]]).in_populations(["north", "south"]).people.populations
         ('north', 'south')
         """
-        listed = list(names)
+        listed = list(names) if isinstance(names, Iterable) else []
+        if not all(isinstance(name, Hashable) for name in listed):
+            raise DataError(f"the name of a population must be a text or a number, got {shown(names)}")
         if len(listed) != len(self):
             raise DataError(f"population must have one name per record ({len(self)}), got {len(listed)}")
         return self._with(people=People.in_populations(listed, self.weight))
@@ -231,6 +233,8 @@ class Readings:
         >>> readings.people.terms
         ('age',)
         """
+        if not isinstance(covariates, Mapping):
+            raise DataError(f"covariates must be a mapping of names to values, got {shown(covariates)}")
         if not covariates:
             return self._with(people=None)
         how: Any = {"reference": reference, "missing_covariates": missing_covariates, "formula": formula}
@@ -427,9 +431,9 @@ class Readings:
 
 def encoded(name: str, values: Any) -> tuple[tuple[Hashable, ...], NDArray[np.int64]]:
     """The different values in the order in which they first appear, and the number of each."""
-    plain = values.tolist() if isinstance(values, np.ndarray) else list(values)
     places: dict[Any, int] = {}
     try:
+        plain = list(values.tolist() if isinstance(values, np.ndarray) else values)
         codes = np.fromiter((places.setdefault(value, len(places)) for value in plain), np.int64, len(plain))
     except TypeError:
         raise DataError(f"{name} must be a plain list of text or numbers") from None

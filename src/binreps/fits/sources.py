@@ -21,7 +21,7 @@ from binreps.fits.sampled.prior import SourcePrior
 from binreps.fits.sampled.run import AGREE, sample
 from binreps.model import Float, Model, Rates
 from binreps.notes import Note
-from binreps.options import check_level, check_tol, check_whole, generator, real, shown
+from binreps.options import check_level, check_tol, check_whole, generator, kinds_checked, real, shown
 from binreps.people import POPULATION
 from binreps.readings import Readings
 from binreps.table import Table
@@ -195,9 +195,9 @@ class SourcesFit(Fit):
 
     def left_out(self) -> LeftOut:
         """The log predictive density of every record, given all others; smoothed, as there are draws only."""
-        n, s = self.readings.sizes
-        density, error, shape = self.posterior.log_left_out(self.readings)
-        return LeftOut(n, s, self.readings.known, self.readings.weight, density, error, shape)
+        data = self.readings
+        found: Any = self.posterior.left_out_draws(data)
+        return LeftOut(*data.sizes, data.known, data.weight, *found)
 
     def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
         """n, s, the number of individuals and the score of every record of the data."""
@@ -439,8 +439,8 @@ class SourcesFit(Fit):
     def troubles(self) -> Iterator[Trouble]:
         """Whether the chains can be trusted."""
         longer = (
-            "Ask for more sweeps (sweeps=…); if that does not help, the data say too little: add readings or "
-            "known statuses."
+            "Read no more digits than that; the data say little here: add readings, or individuals of known "
+            "status."
         )
         if self.rhat > AGREE:
             sentence = f"The chains disagree: R̂ is {self.rhat:.2f}, and should be below {AGREE}."
@@ -472,6 +472,7 @@ def identified(readings: Readings) -> bool:
     return len(known) == 2 or readings.take(np.flatnonzero(unknown)).counts.identifiable
 
 
+@kinds_checked
 def fit_sources(
     readings: Readings,
     prior: SourcePrior | None = None,
