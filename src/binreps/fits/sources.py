@@ -186,9 +186,9 @@ class SourcesFit(Fit):
 
     def left_out(self) -> LeftOut:
         """The log predictive density of every record, given all others; smoothed, as there are draws only."""
-        n, s = self.readings.sizes
-        density, error, shape = self.posterior.log_left_out(self.readings)
-        return LeftOut(n, s, self.readings.known, self.readings.weight, density, error, shape)
+        data = self.readings
+        found: Any = self.posterior.left_out_draws(data)
+        return LeftOut(*data.sizes, data.known, data.weight, *found)
 
     def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
         """n, s, the number of individuals and the score of every record of the data."""
@@ -348,8 +348,8 @@ class SourcesFit(Fit):
     def troubles(self) -> Iterator[Trouble]:
         """Whether the chains can be trusted."""
         longer = (
-            "Ask for more sweeps (sweeps=…); if that does not help, the data say too little: add readings or "
-            "known statuses."
+            "Read no more digits than that; the data say little here: add readings, or individuals of known "
+            "status."
         )
         if self.rhat > AGREE:
             sentence = f"The chains disagree: R̂ is {self.rhat:.2f}, and should be below {AGREE}."

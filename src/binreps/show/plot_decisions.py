@@ -220,7 +220,7 @@ def individuals(table: Table, thresholds: tuple[float, float] | None = None) -> 
         }
 
     layers: list[Any] = [] if thresholds is None else [band(*thresholds, 0, people), _lines(thresholds)]
-    if "lower" in table.columns:
+    if "lower" in steps[0]:
         layers.append(base.mark_rect(opacity=0.35).encode(**axes("lower"), y2="upper"))
     layers.append(base.mark_rule(strokeWidth=3).encode(**axes("score")))
     if judged:
@@ -253,7 +253,7 @@ def _merged(cells: Sequence[dict[str, Any]], people: int) -> list[dict[str, Any]
             width = 0
         groups[-1].append(cell)
         width += cell["weight"]
-    names = [name for name in ("score", "lower", "upper") if name in cells[0]]
+    names = [name for name in ("score", "lower", "upper") if cells[0].get(name) is not None]
     merged = []
     for group in groups:
         weights = [cell["weight"] for cell in group]

@@ -167,7 +167,7 @@ class Choices(Body):
     prior: PriorShapes = Field(default_factory=PriorShapes)
     loss: Costs = Field(default_factory=Costs)
     level: StrictFloat = Field(0.9, description="Probability that intervals hold.")
-    model: str = Field(AUTO, description=f"What is assumed: {', '.join((AUTO, *MODELS))}.")
+    model: str | None = Field(None, description=f"What is assumed: {', '.join((AUTO, *MODELS))}.")
     independent: StrictBool = Field(
         False, description="Whether readings of one individual by sources are independent, given its status."
     )

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from binreps.counts import UNKNOWN
+from binreps.decide.checks.actions import Action
 from binreps.decide.checks.findings import NOTE, WARNING, Finding
 from binreps.decide.loss import Loss
 from binreps.fits.sources import SourcesFit
@@ -60,23 +61,21 @@ def _identified(fit: SourcesFit) -> Iterator[Finding]:
     most = int(n[unknown].max(initial=0))
     if fit.identifiable or not unknown.any():
         return
-    advice = (
-        "Let three sources read the same individuals, add individuals of known status, or state a prior that "
-        "you can defend (SourcePrior)."
-    )
+    advice = "Let three sources read the same individuals, or add individuals of known status."
+    known = Action("column", "known")
     if most <= 1:
         sentence = (
             "Every individual was read once, so nothing tells a source's errors from the statuses: rates and "
             "probabilities rest on the prior."
         )
-        yield Finding("one-reading", most, sentence, advice)
+        yield Finding("one-reading", most, sentence, advice, action=known)
         return
     sentence = (
         f"Nobody was read more than {most} times, and two sources in one population cannot tell prevalence "
         f"and "
         "error rates apart: the estimates rest on the prior, and the chains mix slowly."
     )
-    yield Finding("two-sources", most, sentence, advice)
+    yield Finding("two-sources", most, sentence, advice, action=known)
 
 
 def _mirror(fit: SourcesFit) -> Iterator[Finding]:
@@ -152,7 +151,7 @@ def _close_decisions(fit: SourcesFit, loss: Loss) -> Iterator[Finding]:
             number,
             f"{number:,} of {int(weight.sum()):,} individuals have a score within its numerical error of a "
             f"threshold.",
-            "Ask for a smaller error (tol=…) if these decisions matter.",
+            "Treat these answers as inconclusive: the draws do not settle them.",
             NOTE,
         )
 
