@@ -128,7 +128,9 @@ def test_scores_by_covariates_belong_to_their_individuals(client: TestClient) ->
     wells = [f"well {k}" for k in range(1, 7)]
     fit = br.fit(WELLS_FILE, individual="sample", replicates=wells, covariates="temperature")
     s = [sum(int(row[well]) for well in wells) for row in rows]
-    expected = fit.score([6] * 90, s, covariates={"temperature": [float(row["temperature"]) for row in rows]})
+    expected = fit.score(
+        [6] * len(rows), s, covariates={"temperature": [float(row["temperature"]) for row in rows]}
+    )
     scores = [fitted["scores"]["score"][cell] for cell in people["cell"]]
     assert scores == pytest.approx(expected.tolist(), abs=1e-6)
     answer = {"cells": content["cells"], "model": "covariates", "n": 6, "s": 2, "new": True}

@@ -224,6 +224,11 @@ def _add_json(app: FastAPI, run: Run) -> None:
         """What to know before believing the fit."""
         return Json(await run(work.checked, request))
 
+    @app.post("/api/compare", tags=["counts"])
+    async def compare(request: FitRequest, accept: Accept = "") -> Response:
+        """Every model that the cells allow, which one describes the individuals best, and the verdict."""
+        return await _told(run, accept, work.compared_models, request)
+
     @app.post("/api/next", tags=["counts"])
     async def measure_next(request: NextRequest) -> Response:
         """Which individuals to measure again, if there is a budget of replicates."""
