@@ -21,7 +21,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
 
 const box = document.getElementById("search");
 if (box) {
-  const answer = document.getElementById("answer"), found = document.getElementById("found");
+  const answer = document.getElementById("answer") ?? { value: "", addEventListener() {} };
+  const found = document.getElementById("found");
   const rows = [...document.querySelectorAll("#individuals tbody tr")];
   const texts = new Map(rows.map((row) => [row, row.textContent.toLowerCase()]));
   const filter = () => {
