@@ -33,6 +33,7 @@ from binreps.web.guard import Guard
 from binreps.web.progress import LINES, Followed
 from binreps.web.requests import (
     Body,
+    CardRequest,
     ExplainRequest,
     FileRequest,
     FitRequest,
@@ -311,6 +312,12 @@ def _add_files(app: FastAPI, run: Run, kept: uploads.Uploads) -> None:
         """The report, as one HTML page that needs no network."""
         content = await asked(file, upload, work.written_report, FileRequest.model_validate_json(request))
         return _download(content, _TYPES["html"], "report.html")
+
+    @app.post("/api/card", tags=["files"], response_class=Response)
+    async def card(request: RequestText = "{}", file: Optional = None, upload: UploadId = None) -> Response:
+        """A card for the bedside: enter s of n, read the answer; one HTML page that needs no network."""
+        content = await asked(file, upload, work.written_card, CardRequest.model_validate_json(request))
+        return _download(content, _TYPES["html"], "card.html")
 
     @app.post("/api/summary", tags=["files"])
     async def summary(

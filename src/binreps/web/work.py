@@ -6,6 +6,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -32,6 +33,7 @@ from binreps.run.front import analysed_source
 from binreps.run.methods import METHODS
 from binreps.run.models import offered_models
 from binreps.run.scores import scored
+from binreps.show.card import Origin, card
 from binreps.show.figures import figures
 from binreps.show.report import report
 from binreps.show.summary import (
@@ -49,6 +51,7 @@ from binreps.tables.roles import PARTS, VOCABULARIES
 from binreps.web import limits
 from binreps.web.progress import Teller
 from binreps.web.requests import (
+    CardRequest,
     Cells,
     ExplainRequest,
     FileRequest,
@@ -62,6 +65,7 @@ from binreps.web.requests import (
 from binreps.web.uploads import reading_file, shown_name
 
 _REMEMBERED = 8  # analyses of each process; one holds 10 to 30 MB
+_CARD_TESTS = 8  # the most on a card
 _POINTS = 121  # of a curve
 _PLAN_INDIVIDUALS, _PLAN_REPLICATES = (50, 100, 200, 400, 800), (3, 4, 6)
 _PLAN_DATA_SETS = 100
@@ -409,6 +413,22 @@ def written_report(request: FileRequest, path: Path | None, title: str) -> bytes
     """The report as one HTML page."""
     with _analysed(request, path, title) as analysis, scored(analysis) as everyone:
         return report(_public(analysis), everyone.rows, "scores.csv").encode("utf-8", "replace")
+
+
+def written_card(request: CardRequest, path: Path | None, title: str) -> bytes:
+    """The card for the bedside as one HTML page."""
+    with _analysed(request, path, title) as analysis:
+        part, source = _part(analysis, request.population), analysis.source
+        page = card(
+            part.fit,
+            request.loss.loss(),
+            up_to=min(max(int(part.counts.n.max(initial=1)), 1), _CARD_TESTS),
+            title=request.title,
+            valid_for="" if part.name is None else str(part.name),
+            origin=Origin(source.name, "".join(source.sha256[:1]), date.today()),
+            level=request.level,
+        )
+        return page.encode("utf-8", "replace")
 
 
 def written_summary(request: FileRequest, path: Path | None, title: str) -> dict[str, Any]:

@@ -47,7 +47,7 @@ const decisions = () => population().profiles?.find(({ name }) => name === page.
 const request = () => ({ ...fitting(), loss: loss() });
 const about = () => ({ cells: page.data.cells, ...request() });
 const fail = (error) => tell("wrong", error?.message ?? null);
-const more = tools({ ready: () => page.fit !== null, about, request, population, settings, door, fail });
+const more = tools({ ready: () => page.fit !== null, about, request, population, people: () => (page.data.individuals ? page.people : []), settings, door, fail });
 
 const OF_COSTS = ["falsePositive", "falseNegative", "inconclusive"];
 
@@ -100,8 +100,11 @@ const refit = latest(30, async (signal) => {
   try {
     const prior = await priorOf(settings(), stop.signal);
     const asked = { cells: page.data.cells, ...fitting(), prior };
+    const before = page.fit;
     page.fit = await follow("/api/fit", asked, () => {}, stop.signal);
     page.prior = prior;
+    if (before?.model !== page.fit.model) page.checked = null; // it was about another model
+    showChecked();
     fail(null);
     showPopulations();
     redrawFit();

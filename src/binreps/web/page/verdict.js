@@ -1,7 +1,7 @@
 // Whether the answers can be used: one light, one sentence, one button; and below what speaks against them.
 
 import { byId, fill, h } from "./dom.js";
-import { plural, short } from "./words.js";
+import { plural } from "./words.js";
 
 const LIGHTS = { green: "✓", amber: "!", red: "×" };
 const KINDS = { green: "good", amber: "read", red: "stop" };
@@ -43,6 +43,8 @@ export function showFindings(findings, names, act) {
     : h("p", {}, "Nothing to report: the data identify the rates, and the model describes the counts."));
 }
 
+const gain = ({ difference, se }) => (Math.abs(difference) < 0.05 ? "0" : `${difference > 0 ? "+" : "−"}${Math.abs(difference).toFixed(1)} ± ${se.toFixed(1)}`);
+
 // The models that were tried, the simplest first.
 export function showCompared(comparison, used, names, act) {
   if (!comparison || comparison.models.length < 2) {
@@ -50,7 +52,7 @@ export function showCompared(comparison, used, names, act) {
     return;
   }
   const row = (one, i) => h("tr", {}, h("td", {}, h("b", {}, names[one.model] ?? one.model)),
-    h("td", {}, i ? `${one.difference > 0 ? "+" : "−"}${short(Math.abs(one.difference))} ± ${short(one.se)}` : "0"),
+    h("td", {}, i ? gain(one) : ""),
     h("td", {}, i ? (one.changed ? plural(one.changed, "answer") : "none") : ""),
     h("td", {}, one.model === used ? "used" : h("button", { type: "button", onclick: () => act.choose(asSettings(one.model)) }, "Use", h("span", { class: "hidden-words" }, ` ${names[one.model] ?? one.model}`))));
   const refused = Object.entries(comparison.refused).map(([model, why]) => h("p", { class: "small quiet" }, `${names[model] ?? model}: ${why}`));
