@@ -200,7 +200,7 @@ def test_report_and_json_name_the_region_in_words() -> None:
     assert "which are better than chance: they add up to less than one" in words
     assert "Beta(2, 2), restricted to error rates that are better than chance" in words
     assert "½" not in words.split("Decisions")[0] or "pressed" in words
-    half = br.analyse(SMEARS)
+    half = br.analyse(SMEARS, br.Settings(model="common"))
     assert summary(half)["options"]["prior"]["better_than_chance"] is False
     assert "both below one half" in methods_paragraph(half)
     assert "better than chance: they add up to less than one" in better.report()

@@ -333,4 +333,6 @@ def chosen_words(comparison: Comparison, door: str) -> str:
     used, first = MODELS[comparison.preferred], comparison.simplest.model
     other = next((one for one in comparison.models if one != used.id), first)
     wanted = first if used.id != first else other
-    return f"used: {used.name}; another: {Action('model', wanted).words(door)}"
+    said = f"used: {used.name}; another: {Action('model', wanted).words(door)}"
+    refused = [f"not tried: {MODELS[model].name}, as {why}" for model, why in comparison.refused.items()]
+    return "; ".join([said, *refused])

@@ -68,7 +68,8 @@ def groups_of(readings: Readings, *, ordered: bool = False) -> Groups:
     onto = np.zeros((len(names), len(labels)))
     onto[np.arange(len(names)), where] = 1.0
     yes, whole = yes @ onto, (yes + no) @ onto
-    return Groups(np.asarray(yes), np.asarray(whole), readings.weight.astype(float), tuple(labels))
+    weight = readings.weight.astype(float)
+    return Groups(np.asarray(yes, float), np.asarray(whole, float), weight, tuple(labels))
 
 
 def _largest(names: list[str], each: Float) -> tuple[Any, list[str]]:
@@ -109,8 +110,9 @@ def within(groups: Groups) -> Exchange | None:
     for half, some in enumerate((mixed & (2 * s <= n), mixed & (2 * s > n))):
         w = groups.weight * some
         gap[half] = w @ (groups.yes[:, kept] - share[:, None] * whole)
-        covariance = np.diag((w * spread * n) @ whole) - (whole * (w * spread)[:, None]).T @ whole
-        one, more = _chi_square(gap[half], covariance)
+        scale = (w * spread * n) @ whole
+        covariance = np.diag(scale) - (whole * (w * spread)[:, None]).T @ whole
+        one, more = _chi_square(gap[half], covariance, scale)
         statistic, freedom = statistic + one, freedom + more
     if not freedom:
         return None
@@ -140,7 +142,8 @@ def between(groups: Groups) -> Exchange | None:
     mean = float(inside @ share) / total
     variance = float(inside @ (share - mean) ** 2) / (total - 1)
     gap = weight @ (member * (share - mean)[:, None])
-    statistic, freedom = _chi_square(gap, variance * (np.diag(each) - np.outer(each, each) / total))
+    covariance = variance * (np.diag(each) - np.outer(each, each) / total)
+    statistic, freedom = _chi_square(gap, covariance, variance * each)
     if not freedom:
         return None
     worst = int(np.argmax(np.abs(gap) / np.sqrt(each)))
@@ -150,10 +153,10 @@ def between(groups: Groups) -> Exchange | None:
     return Exchange(p_value, name, float(expected + gap[worst]), float(expected), float(each[worst]))
 
 
-def _chi_square(gap: Float, covariance: Float) -> tuple[float, float]:
-    """gap′ covariance⁻ gap, and its degrees of freedom."""
+def _chi_square(gap: Float, covariance: Float, scale: Float) -> tuple[float, float]:
+    """gap′ covariance⁻ gap, and its degrees of freedom: those that differences leave, beyond rounding."""
     values, vectors = np.linalg.eigh(covariance)
-    some = values > 1e-9 * max(float(values.max(initial=0.0)), 1e-300)
+    some = values > 1e-9 * max(float(scale.max(initial=0.0)), 1e-300)
     turned = vectors[:, some].T @ gap
     return float(np.sum(turned**2 / values[some])), float(some.sum())
 
