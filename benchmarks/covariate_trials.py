@@ -4,7 +4,8 @@
 parameters that studies were drawn with. `python -m benchmarks.covariate_trials errors --studies 200` compares
 fits with two references: the same engine with other points and a tolerance twice as fine, and tempered
 particles that walk from the prior to the posterior and know nothing of modes, laws or weights. `alarms` says
-how often `check` warns of studies that are as the model says, and of some that are not.
+how often `check` warns of studies that are as the model says, and of some that are not; `bars` how near the
+reference numbers are and how long that takes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+import tracemalloc
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +23,7 @@ import numpy as np
 from scipy.special import expit
 
 import binreps as br
+from benchmarks.covariates import study
 from benchmarks.report import markdown_table
 from benchmarks.timing import say
 from binreps.decide.checks.covariates import covariates_findings
@@ -33,9 +36,10 @@ from binreps.model import NAMES
 
 sys.path.append(str(Path(__file__).parents[1] / "tests"))
 
-from covariate_studies import drawn_study
+from covariate_studies import drawn_study, golden
 
 KINDS = ((30, 1), (60, 2), (150, 3), (400, 4), (1000, 5))
+SMALL = KINDS[:3]  # where intervals are least like those of a normal law
 REGIONS = {"p, q < ½": br.Prior(), "p + q < 1": br.Prior(better_than_chance=True)}
 Study = tuple[br.CovariateTable, br.Prior]
 
@@ -351,7 +355,7 @@ def coverage(studies: int, seed: int, level: float) -> list[dict[str, str]]:
         inside: list[bool] = []
         parts: dict[str, list[bool]] = {}
         for k in range(studies):
-            table, true = drawn_study(rng, *KINDS[k % len(KINDS)], 4, prior)
+            table, true = drawn_study(rng, *SMALL[k % len(SMALL)], 4, prior)
             found = covered(br.fit_covariates(table, prior, tol=0.05), true, level)
             inside += found
             for name, one in zip(true, found, strict=True):
@@ -418,10 +422,58 @@ def alarms(studies: int, seed: int) -> list[dict[str, str]]:
     return rows
 
 
+# Bars ----------------------------------------------------------------------------------------------
+
+BARS = {"N50d1": 2e-3, "N500d5": 3e-3, "N1e4d10": 1e-3}
+"""How near the reference numbers must be, in posterior sds."""
+
+
+def bars() -> list[dict[str, str]]:
+    """Beside the reference numbers, and for a million individuals beside other points."""
+    rows = []
+    for name, within in BARS.items():
+        case, table, _ = golden(name)
+        seconds, cloud = min((_timed(table) for _ in range(3)), key=lambda one: one[0])
+        found = numbers_of(cloud)
+        gap = np.abs(found.mean[:-1] - case["mean"]) / case["sd"]
+        sds = np.abs(found.sd[:-1] / case["sd"] - 1)
+        evidence = abs(found.log_evidence - case["log_evidence"])
+        rows.append(_bar(name, within, gap.max(), sds.max(), evidence, seconds, cloud.error))
+        say(str(rows[-1]))
+    table = study(10**6, 10, 15)
+    tracemalloc.start()
+    design = sum(column.nbytes for column in table.values)
+    seconds, cloud = _timed(table)
+    extra = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    first, second = numbers_of(cloud), numbers_of(make_cloud(Target(table, br.Prior(), 1.5), 1e-3, seed=7))
+    gap = away(first, second)
+    rows.append(
+        _bar(
+            "N = 10⁶, d = 10, two seeds", 1e-3, gap[:-1].max(), gap[:-1].max(), gap[-1], seconds, cloud.error
+        )
+    )
+    rows[-1]["memory"] = f"{extra / 2**20:.0f} MB beside a design of {design / 2**20:.0f} MB"
+    return rows
+
+
+def _timed(table: br.CovariateTable) -> tuple[float, Cloud]:
+    """Seconds on the processor, and the points."""
+    start = time.process_time()
+    cloud = make_cloud(Target(table, br.Prior(), 1.5), 1e-3)
+    return time.process_time() - start, cloud
+
+
+def _bar(name: str, within: float, mean: float, sd: float, evidence: float, *rest: float) -> dict[str, str]:
+    numbers = {"worst mean, sds": mean, "worst sd, relative": sd, "log evidence": evidence}
+    numbers |= {"bar": within, "seconds": rest[0], "stated": rest[1]}
+    return {"study": name, **{key: f"{value:.2g}" for key, value in numbers.items()}, "memory": "–"}
+
+
 def main() -> None:
     """Run one of the trials and print a table."""
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])  # type: ignore[union-attr]
-    options.add_argument("trial", choices=["coverage", "errors", "alarms"])
+    options.add_argument("trial", choices=["coverage", "errors", "alarms", "bars"])
     options.add_argument("--studies", type=int, default=200, help="of each region, or in all")
     options.add_argument("--level", type=float, default=0.9)
     options.add_argument("--tol", type=float, default=0.02)
@@ -431,6 +483,8 @@ def main() -> None:
     chosen = options.parse_args()
     if chosen.trial == "coverage":
         rows = coverage(chosen.studies, chosen.seed, chosen.level)
+    elif chosen.trial == "bars":
+        rows = bars()
     elif chosen.trial == "alarms":
         rows = alarms(chosen.studies, chosen.seed)
     else:

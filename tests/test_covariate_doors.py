@@ -109,7 +109,7 @@ def test_records_are_analysed_without_a_file() -> None:
 
 
 @pytest.mark.slow
-def test_the_page_says_where_covariates_come_in(file: Path) -> None:
+def test_the_page_gets_covariates_with_the_cells(file: Path) -> None:
     pytest.importorskip("fastapi")
     from binreps.web.requests import FileRequest
     from binreps.web.uploads import read_cells
@@ -117,7 +117,7 @@ def test_the_page_says_where_covariates_come_in(file: Path) -> None:
 
     request = FileRequest(columns={**COLUMNS, "truth": "status"})
     found = read_cells(request, file, "tests.csv")
-    assert "covariates-in-report" in {note["id"] for note in found["notes"]}
+    assert found["columns"]["covariates"] == ["age", "site"]
     assert written_summary(request, file, "tests.csv")["populations"][0]["odds_ratios"]
 
 

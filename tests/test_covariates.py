@@ -52,7 +52,7 @@ def screened(size: int = 300, **more: object) -> CovariateTable:
 
 @pytest.fixture(scope="module")
 def fit():
-    return fit_covariates(screened())
+    return fit_covariates(screened(), tol=0.02)
 
 
 # --- the reference numbers -----------------------------------------------------------------------------
@@ -234,10 +234,10 @@ def test_known_statuses_inform_and_are_clamped() -> None:
     columns, truth = screening(120)
     known = np.where(np.arange(120) < 80, truth, np.nan)
     table = CovariateTable(columns["n"], columns["s"], {"age": columns["age"]}, known=known)
-    fit, blind = fit_covariates(table), fit_covariates(table.forget_known())
+    fit, blind = fit_covariates(table, tol=0.02), fit_covariates(table.forget_known(), tol=0.02)
     assert fit.sd.false_positive < blind.sd.false_positive
     everyone = CovariateTable(columns["n"], columns["s"], {"age": columns["age"]}, known=truth)
-    assert fit_covariates(everyone).sd.prevalence < fit.sd.prevalence
+    assert fit_covariates(everyone, tol=0.02).sd.prevalence < fit.sd.prevalence
     drawn = fit_covariates(everyone, tol=0.05).draw_positives(20, 1)
     assert np.all(drawn.sum(axis=1) == truth.sum())
 
@@ -394,7 +394,7 @@ def test_intervals_cover_as_often_as_they_say() -> None:
     `python -m benchmarks.covariate_trials coverage` tries thousands.
     """
     rng, inside = np.random.default_rng(5), []
-    for _ in range(30):
+    for _ in range(24):
         table, true = drawn_study(rng, 60, 2, 5)
         inside += covered(fit_covariates(table, tol=0.2), true, 0.9)
     share = np.mean(inside)

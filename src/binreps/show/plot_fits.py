@@ -344,7 +344,7 @@ def counts(table: Table) -> alt.ConcatChart:
     rows = list(table)
     shown = enumerate(sorted({row["n"] for row in rows}))
     panels = [_count_panel(n, [row for row in rows if row["n"] == n], first=i % 3 == 0) for i, n in shown]
-    text = "bars: observed; points and lines: expected, with intervals"
+    text = ["bars: observed", "points and lines: expected, with intervals"]
     title = alt.TitleParams("Individuals by number of positives", subtitle=text)
     return themed(alt.ConcatChart(concat=panels, columns=3, title=title))
 
