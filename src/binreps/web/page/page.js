@@ -271,8 +271,15 @@ function toldOf(cell) {
 const act = {
   choose: (patch) => kept.choose(patch, "action"),
   columns: () => { byId("change").click(); byId("data").scrollIntoView(); },
-  expect: () => { byId("expect").open = true; byId("expect").scrollIntoView(); byId("expect").querySelector("summary").focus(); },
+  expect: () => { showSheet(true); byId("expect").open = true; byId("expect").scrollIntoView(); byId("expect").querySelector("summary").focus(); },
 };
+
+// The settings of a phone, which lie below the answers.
+function showSheet(open) {
+  document.body.classList.toggle("settings-open", open);
+  byId("dock-settings").setAttribute("aria-expanded", String(open));
+  byId("dock-settings").textContent = open ? "Done" : "Settings";
+}
 
 // The model that is used, as the server names it.
 const used = () => (model() === "common" && settings().better ? "better-than-chance" : model());
@@ -328,10 +335,8 @@ byId("population").addEventListener("change", (event) => { page.part = Number(ev
 byId("profile").addEventListener("change", (event) => { page.profile = event.target.value || null; redraw(); explain(); });
 byId("more-rates").addEventListener("toggle", () => redraw());
 byId("dock-settings").addEventListener("click", () => {
-  const open = document.body.classList.toggle("settings-open");
-  byId("dock-settings").setAttribute("aria-expanded", String(open));
-  byId("dock-settings").textContent = open ? "Done" : "Settings";
-  if (open) byId("controls").querySelector("summary").focus();
+  showSheet(!document.body.classList.contains("settings-open"));
+  if (document.body.classList.contains("settings-open")) byId("controls").querySelector("summary").focus();
 });
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); byId("results").focus(); });
 window.addEventListener("resize", () => page.fit && showRisks(rule(settings()), page.people));
