@@ -518,7 +518,7 @@ def test_advice_for_several_populations_can_be_followed_from_there() -> None:
     assert "analyse each population by itself" in found["over-dispersion"]
     spread = Look("", 5, 1, 0.0, True)
     assert "analyse them apart" in table_advice(spread, several=True)
-    assert "fit_populations" in table_advice(spread, several=False)
+    assert "as the population" in table_advice(spread, several=False)
 
 
 def test_one_of_several_populations_rests_on_all_of_them() -> None:

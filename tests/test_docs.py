@@ -5,6 +5,7 @@ A block below `<!-- no-test -->` is left alone. Blocks of one page run in order 
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -80,6 +81,18 @@ def test_the_pictures_of_the_site_are_drawn_by_their_script(tmp_path: Path, monk
         shown = (ROOT / "docs" / "pictures" / drawn.name).read_text(encoding="utf-8")
         assert words.findall(drawn.read_text(encoding="utf-8")) == words.findall(shown), drawn.name
     assert "Clinical summary" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["lab", "readers", "edna", "judges"])
+def test_the_notebooks_run_and_print_what_they_show(name: str, capsys) -> None:
+    book = json.loads((ROOT / "examples" / f"{name}.ipynb").read_text(encoding="utf-8"))
+    scope: dict[str, object] = {}
+    for cell in book["cells"]:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), name, "exec"), scope)
+            shown = "".join(text for output in cell["outputs"] for text in output["text"])
+            assert capsys.readouterr().out == shown
 
 
 def test_links_within_the_pages_lead_somewhere() -> None:

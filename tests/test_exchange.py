@@ -58,7 +58,7 @@ def test_sources_that_differ_are_found_also_where_they_say_yes_equally_often(pre
 def test_groups_of_individuals_are_compared_where_each_has_one() -> None:
     rng = np.random.default_rng(2)
     batch = np.repeat(["a", "b", "c"], 150)
-    chance = np.where(rng.random(450) < np.where(batch == "c", 0.6, 0.3), 0.85, 0.1)
+    chance = np.where(rng.random(450) < np.where(batch == "c", 0.7, 0.2), 0.85, 0.1)
     who, result = np.repeat(np.arange(450), 4), rng.binomial(1, np.repeat(chance, 4))
     data = br.Readings(who, np.repeat(batch, 4), result)
     assert within(groups_of(data)) is None

@@ -18,7 +18,7 @@ from binreps.fits.left_out import LeftOut
 from binreps.fits.posterior import Estimate, Marginal, Point, Posterior
 from binreps.model import ALIKE, NAMES, Float, Model, Prior, Rates, Records
 from binreps.notes import Note
-from binreps.options import check_level, check_whole, generator, shown
+from binreps.options import check_level, check_whole, generator, kinds_checked, numbers, shown
 from binreps.table import Table
 
 _LEAST_SHAPE, _MOST_SHAPE = 0.05, 10**7
@@ -260,6 +260,7 @@ class Fit(AnyFit):
         """n, s, the number of individuals and the score of every record of the data."""
         return self.counts.n, self.counts.s, self.counts.weight, self.score(self.counts)
 
+    @kinds_checked
     def answers(self, n: ArrayLike, s: ArrayLike, *, new: bool, level: float) -> dict[str, Any]:
         """What a join adds for each (n, s): the score, or a new individual's prediction, and its interval.
 
@@ -271,6 +272,7 @@ class Fit(AnyFit):
         lower, upper = (none, none) if self.dear else ends(n, s, level=level)
         return {"score": score, "lower": lower, "upper": upper}
 
+    @kinds_checked
     def profile(self, covariates: Mapping[str, Any]) -> Fit:
         """The fit for whoever has these covariates, where the fit uses any."""
         raise OptionError(f"the fit uses no covariates, got {shown(dict(covariates))}")
@@ -372,6 +374,7 @@ class PosteriorFit(Fit):
         sd = self.posterior.sd
         return np.asarray(self.posterior.covariance / np.outer(sd, sd))
 
+    @kinds_checked
     def marginal(self, name: str) -> Marginal:
         """The posterior of one rate: `.density(x)`, `.cumulative(x)`, `.quantile(probability)`, `.mode`."""
         names = self.model.names
@@ -381,7 +384,7 @@ class PosteriorFit(Fit):
 
     def quantile(self, probability: ArrayLike) -> Rates:
         """The quantiles of the three rates; an array of probabilities gives arrays."""
-        wanted = np.asarray(probability, dtype=float)
+        wanted = numbers("probability", probability)
         if not np.all((wanted > 0) & (wanted < 1)):
             raise OptionError(f"probability must be between 0 and 1, got {wanted}")
         return Rates(*(self.marginal(name).quantile(wanted) for name in NAMES))

@@ -11,6 +11,7 @@ from binreps.counts import CountTable
 from binreps.fits.base import PosteriorFit, check_counts, integrable
 from binreps.fits.exact.posterior import Integrated, integrate
 from binreps.model import Prior, Records
+from binreps.options import kinds_checked
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,6 +43,7 @@ class BayesFit(PosteriorFit):
         return values[where].reshape(records.shape)[()]
 
 
+@kinds_checked
 def fit_bayes(counts: CountTable, prior: Prior | None = None) -> BayesFit:
     """The Bayesian fit, integrated deterministically: the same answer every time, in milliseconds for any N.
 

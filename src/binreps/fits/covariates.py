@@ -30,7 +30,7 @@ from binreps.fits.points.target import Target
 from binreps.fits.posterior import Estimate
 from binreps.model import ALIKE, Float, Prior, Records
 from binreps.notes import Note
-from binreps.options import check_level, check_tol, check_whole, generator, real, shown
+from binreps.options import check_level, check_tol, check_whole, generator, kinds_checked, real, shown
 from binreps.table import Table
 
 SLOPE_SD = 1.5
@@ -496,6 +496,7 @@ def _row_quantiles(odds: Float, masses: Float, tails: Float) -> Float:
     return np.stack([log_odds_quantiles(mass[None], row, tails)[0] for row, mass in pairs])
 
 
+@kinds_checked
 def fit_covariates(
     records: CovariateTable,
     prior: Prior | None = None,

@@ -92,10 +92,11 @@ def smoothed(log_likelihood: Float) -> tuple[Float, Float]:
 
 def _smoothed(log_likelihood: Float, tail: int) -> tuple[Float, Float]:
     """The same of some records, with so many draws in the tail."""
-    order = np.sort(log_likelihood, axis=1)  # the smallest likelihoods are the largest ratios
     if tail < _FEWEST:
-        return -_log_mean(-order), np.full(len(order), np.inf)
-    ratios = order[:, :1] - order  # log of 1/L, relative to the largest: ≤ 0, decreasing
+        return -_log_mean(-log_likelihood), np.full(len(log_likelihood), np.inf)
+    order = np.partition(log_likelihood, tail, axis=1)  # the smallest likelihoods are the largest ratios
+    order[:, :tail].sort(axis=1)
+    ratios = order[:, :1] - order  # log of 1/L, relative to the largest: ≤ 0, decreasing in the tail
     cut = np.exp(ratios[:, tail : tail + 1])
     above = np.maximum(np.exp(ratios[:, :tail]) - cut, 0.0)[:, ::-1]  # increasing
     shape, scale = pareto(above)

@@ -12,7 +12,7 @@ from binreps.errors import OptionError
 from binreps.fits.base import PosteriorFit, check_counts, check_integrable, integrable
 from binreps.fits.exact.posterior import ExactPosterior, integrate
 from binreps.model import CORRELATED, CORRELATION, Model, Prior
-from binreps.options import check_level
+from binreps.options import check_level, kinds_checked
 
 _TOLERANCE = 1e-5  # sds: four dimensions are dear, and nobody reads more digits
 
@@ -56,6 +56,7 @@ class OverdispersedFit(PosteriorFit):
         return {"intraclass-correlation": (self.intraclass_correlation, self.intraclass_sd, *interval)}
 
 
+@kinds_checked
 def fit_overdispersed(
     counts: CountTable, prior: Prior | None = None, *, intraclass: tuple[float, float] = (1.0, 9.0)
 ) -> OverdispersedFit:

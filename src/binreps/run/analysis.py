@@ -25,7 +25,7 @@ from binreps.fits.base import checked_prior, rates_rows
 from binreps.fits.point.simple import fit_known
 from binreps.model import NAMES, Prior
 from binreps.notes import Note
-from binreps.options import check_level, check_whole
+from binreps.options import check_level, check_whole, kinds_checked
 from binreps.run.methods import check_method
 from binreps.run.models import AUTO, MODELS, WAYS, check_model
 from binreps.table import Table
@@ -175,6 +175,12 @@ class Part:
         table = self.fit.source_table(self.settings.level)
         order = np.argsort(-np.array(table["readings"]), kind="stable")
         return Table({name: [column[i] for i in order] for name, column in table.columns.items()})
+
+    @cached_property
+    def gold(self) -> Table | None:
+        """Known statuses against their scores before and after these recalibrate; None without."""
+        found: Table | None = self.fit.gold_table() if self.fit.has_sources else None
+        return found
 
     @cached_property
     def source_population(self) -> Table | None:
@@ -399,6 +405,7 @@ class Analysis:
                 totals[word] = totals.get(word, 0) + weight
         return totals
 
+    @kinds_checked
     def write(
         self,
         folder: str | Path,
@@ -436,6 +443,7 @@ class Analysis:
         how = {"title": title, "author": author}
         return write_folder(self, folder, parquet=parquet, memory=memory, **how)
 
+    @kinds_checked
     def report(self, *, title: str = "", author: str = "") -> str:
         """The report as one HTML page that opens without a network, and lists everyone if they are few."""
         from binreps.show.folder import report_page

@@ -21,7 +21,7 @@ from binreps.fits.sources import fit_sources
 from binreps.formula import Formula
 from binreps.model import Prior
 from binreps.notes import Note, warn_of
-from binreps.options import check_whole, generator, shown
+from binreps.options import check_kind, check_whole, generator, kinds_checked, shown
 from binreps.readings import Readings
 from binreps.run.analysed import analysed
 from binreps.run.analysis import Analysis, Settings, Source
@@ -46,6 +46,7 @@ _NOUNS: Mapping[Any, str] = MappingProxyType(
 _KNOWN = "scores say what the replicates say, also of individuals whose status is known"
 
 
+@kinds_checked
 def fit(
     table: Any | PathLike | Sequence[PathLike] | Counts | Readings,
     *,
@@ -60,6 +61,7 @@ def fit(
     sheet: str | None = None,
     tol: float | None = None,
     independent: bool = False,
+    merge: Sequence[Sequence[str]] = (),
     most: int = MOST,
     **columns: Unpack[AllColumns],
 ) -> Any:
@@ -95,6 +97,8 @@ def fit(
     independent : bool
         Whether the readings of one individual by sources are independent given its status. If not, each
         counts as a part of one, learned without truth.
+    merge : sequence of sequences of sources
+        Sources to take for one, such as `[("ann", "bob")]` of whom one copies the other.
     most : int
         Readings to hold in memory. Of more, the error rates of sources are learned from a random part of the
         individuals, and a warning says so; `attach` and `score_file` score everyone.
@@ -139,7 +143,7 @@ def fit(
         design = {"reference": reference, "missing_covariates": missing_covariates, "formula": made}
         data, found = _readings_of(table, columns, memory, sheet, most, design)
         warn_of(found)
-        how |= {"independent": independent, "rng": SEED if rng is None else rng}
+        how |= {"independent": independent, "merge": merge, "rng": SEED if rng is None else rng}
         return fit_sources(data, prior, **how)  # type: ignore[arg-type]
     if needs == "covariates":
         records, notes = _records_of(table, columns, memory, reference, missing_covariates, made)
@@ -294,6 +298,7 @@ def _read_counts(
     return reading.counts, (*notes, *reading.notes)
 
 
+@kinds_checked
 def analyse(
     table: Any | PathLike | Sequence[PathLike] | Counts,
     settings: Settings | None = None,
@@ -385,7 +390,8 @@ def analysing(
     **columns: Unpack[AllColumns],
 ) -> Iterator[Any]:
     """`analyse`, with the files kept open: what is written meanwhile needs no second reading."""
-    settings = settings or Settings()
+    settings = Settings() if settings is None else settings
+    check_kind("settings", settings, Settings)
     if is_counted(table):
         data, called = counted(table, columns), _called(table, truth)
         yield replace(analysed(data, settings, truth), source=Source(name or called))

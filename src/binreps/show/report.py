@@ -140,6 +140,7 @@ def _part(part: Part, analysis: Analysis, individuals: Table | None) -> dict[str
         "rates": named_rates(part),
         "odds": named_odds(part),
         "populations": part.populations,
+        "gold": part.gold,
         "changed": changed_words(part),
         "profiles": [
             (one.name, profile_words(one.covariates), _lattice(one.decisions), one.fit.rates.prevalence)

@@ -135,6 +135,7 @@ def _sources(part: Part) -> dict[str, Any]:
         "sources": table_rows(part.sources),
         "population_of_sources": table_rows(part.source_population),
         "prevalence_of_populations": None if part.populations is None else table_rows(part.populations),
+        "gold": None if part.gold is None else table_rows(part.gold),
         "calibration": {**asdict(part.fit.calibration), "sentence": str(part.fit.calibration)},
         "chains": {"rhat": plain(part.fit.rhat), "effective_draws": plain(part.fit.effective)},
     }

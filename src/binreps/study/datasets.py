@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import expit
 
 from binreps.model import Rates
+from binreps.options import kinds_checked
 from binreps.study.simulate import simulate
 from binreps.table import Table
 
@@ -43,6 +44,7 @@ _SEED = 2026
 _LOST = 7  # results of the screening that are missing
 
 
+@kinds_checked
 def load_screening() -> Table:
     """A synthetic screening study in long form: one row per replicate, with the individual's true status.
 

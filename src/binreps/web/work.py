@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
@@ -211,7 +210,7 @@ def offered() -> dict[str, Any]:
 def score(request: ScoreRequest) -> dict[str, Any]:
     """Probability, interval and decision of each individual."""
     limits.check_length("individuals to score", request.n, limits.PAIRS)
-    limits.check_size("replicates", max(map(_finite, request.n), default=0), limits.REPLICATES)
+    limits.check_size("replicates in all", sum(map(_finite, request.n)), limits.SCORED)
     one: Any = _part(_free_of_costs(request), request.population).fit
     found = one.answers(request.n, request.s, new=request.new, level=request.level)
     columns = {name: np.atleast_1d(np.asarray(values, dtype=float)) for name, values in found.items()}
@@ -397,16 +396,10 @@ def _public(analysis: Analysis) -> Analysis:
     return replace(analysis, source=replace(source, paths=(source.name,))) if source.paths else analysis
 
 
-def written_scores(request: FileRequest, path: Path | None, title: str) -> bytes:
-    """Everyone's score and decision as CSV."""
-    with (
-        tempfile.TemporaryDirectory(prefix="binreps-web-") as folder,
-        _analysed(request, path, title) as analysis,
-        scored(analysis) as everyone,
-    ):
-        target = Path(folder, "scores.csv")
+def write_scores(target: Path, request: FileRequest, path: Path | None, title: str) -> None:
+    """Everyone's score and decision into a CSV file: they may be more than a process should send."""
+    with _analysed(request, path, title) as analysis, scored(analysis) as everyone:
         everyone.write(target)
-        return target.read_bytes()
 
 
 def written_report(request: FileRequest, path: Path | None, title: str) -> bytes:
@@ -440,8 +433,10 @@ def written_summary(request: FileRequest, path: Path | None, title: str) -> dict
 def planned(request: PlanRequest, progress: Path | None = None) -> dict[str, Any]:
     """The cheapest study that reaches a goal, from simulations few enough for someone who waits."""
     limits.check_interval(request.level)
+    expected = Rates(request.prevalence, request.false_positive, request.false_negative)
+    limits.check_rates(expected)
     result = plan(
-        Rates(request.prevalence, request.false_positive, request.false_negative),
+        expected,
         prior=Prior(better_than_chance=request.better_than_chance),
         rng=1,
         prevalence_width=request.prevalence_width,
