@@ -180,11 +180,12 @@ def verdict_values(verdict: Verdict) -> dict[str, Any]:
 
 
 def comparison_values(comparison: Comparison) -> dict[str, Any]:
-    """The models that were compared, and whose answer the preferred one changes."""
+    """The models that were compared, and whose answer the chosen one changes."""
     return {
         "preferred": comparison.preferred,
+        "chosen": comparison.chosen,
         "models": table_rows(comparison.table()),
-        "changes": table_rows(comparison.changes(comparison.preferred)),
+        "changes": table_rows(comparison.changes(comparison.chosen)),
         "refused": dict(comparison.refused),
     }
 

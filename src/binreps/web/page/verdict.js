@@ -24,7 +24,7 @@ export const asSettings = (model) => (model === "better-than-chance" ? { model: 
 
 // `own` is the verdict on the model that is used, `comparison` on all that the data allow; either may not be there yet.
 export function showVerdict(own, comparison, used, names, act) {
-  const other = comparison && comparison.verdict.light !== "green" && (comparison.verdict.light === "red" || comparison.preferred !== used);
+  const other = comparison && comparison.verdict.light !== "green" && (comparison.verdict.light === "red" || comparison.chosen !== used);
   const verdict = other ? comparison.verdict : own;
   if (!verdict) {
     fill("verdict");
@@ -56,7 +56,7 @@ export function showCompared(comparison, used, names, act) {
     h("td", {}, i ? (one.changed ? plural(one.changed, "answer") : "none") : ""),
     h("td", {}, one.model === used ? "used" : h("button", { type: "button", onclick: () => act.choose(asSettings(one.model)) }, "Use", h("span", { class: "hidden-words" }, ` ${names[one.model] ?? one.model}`))));
   const refused = Object.entries(comparison.refused).map(([model, why]) => h("p", { class: "small quiet" }, `${names[model] ?? model}: ${why}`));
-  fill("compared", h("p", { class: "small quiet" }, `Which model describes an individual best that it has not seen: a difference counts if it is above 4 and above twice its standard error. Preferred: ${(names[comparison.preferred] ?? "").toLowerCase()}.`),
+  fill("compared", h("p", { class: "small quiet" }, `Which model describes an individual best that it has not seen: a difference counts if it is above 4 and above twice its standard error. The simplest that is not refuted: ${(names[comparison.chosen] ?? "").toLowerCase()}.`),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Models compared" }, h("table", {},
       h("thead", {}, h("tr", {}, ["Model", "Better by", "Changes", ""].map((title) => h("th", { scope: "col" }, title || h("span", { class: "hidden-words" }, "Choose"))))),
       h("tbody", {}, comparison.models.map(row)))), refused);
