@@ -144,10 +144,8 @@ def trial(name: str, intervals: int) -> None:
         statuses.append(positive)
     score, status = np.concatenate(scores), np.concatenate(statuses)
     off = (score - status).sum() / np.sqrt((score * (1 - score)).sum())
-    print(
-        f"{name}: {seed} studies, {left_out} left out as chains disagreed; "
-        f"calibration {off:+.1f} standard errors"
-    )
+    how = f"{left_out} left out as chains disagreed; calibration {off:+.1f} standard errors"
+    print(f"{name}: {seed} studies, {how}")
     for rate, own in found.items():
         every = np.concatenate(own)
         error = np.sqrt(LEVEL * (1 - LEVEL) / every.size)

@@ -275,9 +275,10 @@ def decision_table(fit: Fit, loss: Loss, replicates: int | Iterable[int], *, lev
     check_one_population(fit)
     check_loss(loss)
     n, s = _results(replicates)
-    probability = np.asarray(fit.predict(n, s), dtype=float)
-    lower, upper = fit.predict_interval(n, s, level=level)
-    columns: dict[str, Any] = {"n": n, "s": s, "probability": probability, "lower": lower, "upper": upper}
+    found = fit.answers(n, s, new=True, level=level)
+    probability = np.asarray(found["score"], dtype=float)
+    ends = {name: found[name] for name in ("lower", "upper")}
+    columns: dict[str, Any] = {"n": n, "s": s, "probability": probability, **ends}
     columns["decision"] = decision_words(loss.classify(probability))
     columns["expected_cost"] = loss.risks(probability).min(axis=-1)  # the best rule takes the least
     return Table(columns, note=str(loss))

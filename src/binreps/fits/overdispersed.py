@@ -27,6 +27,7 @@ class OverdispersedFit(PosteriorFit):
     kind: ClassVar[str] = "correlated"
     method: ClassVar[str] = "Bayes, over-dispersed"
     model: ClassVar[Model] = CORRELATED
+    dear: ClassVar[bool] = True
     posterior: ExactPosterior = field(compare=False)
     intraclass_prior: tuple[float, float]
 

@@ -241,7 +241,7 @@ def individuals(table: Table, thresholds: tuple[float, float] | None = None) -> 
         }
 
     layers: list[Any] = [] if thresholds is None else [band(*thresholds, 0, people), _lines(thresholds)]
-    if "lower" in table.columns:
+    if "lower" in steps[0]:
         layers.append(base.mark_rect(opacity=0.35).encode(**axes("lower"), y2="upper"))
     layers.append(base.mark_rule(strokeWidth=3).encode(**axes("score")))
     if judged:

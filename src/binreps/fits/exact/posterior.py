@@ -53,6 +53,7 @@ _LEAST_IN_FOUR = 1e-7  # where less of the tails is kept
 _SLOW = 5.0  # grids of similar size may both be off by more than they differ
 _KEPT = 1e-3  # of the posterior that must still count once it is reweighted by a new record
 _SCORE_TOLERANCE = 1e-7  # of a score on two grids: beyond, its log odds are followed
+_SCORE_IN_FOUR = 1e-4  # where fitting once more takes seconds, and gains a digit
 _BESIDE_POLES = 30  # points of an axis
 _TABLES = 1e-6  # of the ends of intervals: what cubics between the entries of a table are off
 _LINES_LEFT_OUT = 5e-8  # of a chance, by lines of θ that are too light to count
@@ -247,7 +248,7 @@ class Integrated(Posterior):
             return self._predicted_by_refitting(key)
         value, other = (self._mean(nodes, key, new=True) for nodes in reversed(list(self.nodes())))
         error = _SLOW * abs(value - other) + max(self.error * 1e-3, 1e-13 / kept)
-        if error > _SCORE_TOLERANCE:
+        if error > (_SCORE_TOLERANCE if len(self.mean) < 4 else _SCORE_IN_FOUR):
             again = self._predicted_by_refitting(key)
             return again if again.error < error else Estimate(value, error)
         return Estimate(value, error)
