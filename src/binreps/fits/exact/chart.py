@@ -37,6 +37,14 @@ class Place(NamedTuple):
     rest: tuple[Float, ...] = ()  # further parameters
     log_rest: tuple[tuple[Float, Float], ...] = ()  # log ρ, log(1−ρ)
 
+    def some(self, which: Any) -> Place:
+        """Some of the points."""
+
+        def cut(x: Any) -> Any:
+            return tuple(cut(one) for one in x) if isinstance(x, tuple) else x[which] if x.size > 1 else x
+
+        return Place(*(cut(x) for x in self))
+
     @property
     def parameters(self) -> tuple[Float, ...]:
         """θ, p, q and what the model has beyond them."""

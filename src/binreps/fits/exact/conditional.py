@@ -11,9 +11,9 @@ from scipy.special import expit, log_expit, logit
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.fits.exact.chart import Box, errors_at
-from binreps.fits.exact.density import Density
+from binreps.fits.exact.density import Density, Mixtures
 from binreps.fits.exact.gauss import Interval, Series, jacobi_rule
-from binreps.fits.exact.tensor import log_likelihoods, rate_interval, rate_weights
+from binreps.fits.exact.tensor import rate_interval, rate_weights
 from binreps.model import ALIKE, Float, Prior
 
 _FALL = (25.0, 27.0, 31.0)  # a line of θ ends where the density has fallen by so much: least, aim, most
@@ -190,8 +190,10 @@ class Population:
     def masses(self, lines: Lines, p: Float, q: Float, size: int) -> tuple[Float, Float]:
         """Nodes of θ and log masses there, both of shape (points, nodes)."""
         theta, weights = lines.rule(self.prior, size)
-        errors = errors_at(p[:, None], q[:, None])
-        return theta, log_likelihoods(self.density, theta, errors) + weights
+        pair = np.repeat(np.arange(p.size), size)
+        flat = theta.ravel()
+        found = Mixtures(self.density, errors_at(p, q)).log_ratio(flat, 1 - flat, pair)
+        return theta, found.reshape(theta.shape) + weights
 
     def integrate(self, p: Float, q: Float, size: int) -> Inner:
         """Integrate θ out."""

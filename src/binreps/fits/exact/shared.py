@@ -27,13 +27,13 @@ from binreps.fits.exact.conditional import (
     draw_rows,
     snapped,
 )
-from binreps.fits.exact.density import informative
+from binreps.fits.exact.density import Mixtures, informative
 from binreps.fits.exact.gauss import Interval, Series, jacobi_polynomials, series_tail
 from binreps.fits.exact.grid import Grid
 from binreps.fits.exact.marginal import Marginal, Panels, find_root
 from binreps.fits.exact.posterior import LEAST_ERROR, ExactPosterior, Integrated, integrate
 from binreps.fits.exact.rules import TOLERANCE
-from binreps.fits.exact.tensor import WHOLE, log_likelihoods, rate_interval, rate_weights, unit_axes
+from binreps.fits.exact.tensor import WHOLE, rate_interval, rate_weights, unit_axes
 from binreps.fits.posterior import Estimate, Key
 from binreps.model import ALIKE, Float, Prior
 
@@ -209,8 +209,9 @@ class SharedGrid:
         weights = inside.log_weights(theta.size) + rate_weights(self.shared.prior.prevalence, theta, inside)
         result = np.zeros(theta.size)
         for some in (self._heavy[b] for b in _blocks(self._heavy.size)):
-            errors = errors_at(self.points.p[some, None], self.points.q[some, None])
-            ratio = log_likelihoods(density, theta, errors)
+            errors = errors_at(self.points.p[some], self.points.q[some])
+            pair, each = np.repeat(np.arange(some.size), theta.size), np.tile(theta[0], some.size)
+            ratio = Mixtures(density, errors).log_ratio(each, 1 - each, pair).reshape(-1, theta.size)
             result += self.mass[some] @ np.exp(ratio + weights - log_mass[some, None])
         return result
 

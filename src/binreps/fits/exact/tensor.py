@@ -6,18 +6,20 @@ singular it is: so the error falls spectrally with the number of points on an ax
 
 from __future__ import annotations
 
+from functools import cached_property, reduce
+
 import numpy as np
 
 from binreps.fits.exact.chart import Place
-from binreps.fits.exact.density import Density
+from binreps.fits.exact.density import Density, Index, Mixtures
 from binreps.fits.exact.gauss import Interval, series_tail
 from binreps.fits.exact.grid import Grid
 from binreps.fits.exact.marginal import Marginal, Mixture, Panels
 from binreps.model import Float, Prior
 
-_FEW = 4  # individuals of one cell whose mixtures are multiplied
 _NO_MASS = 1e-13  # of the largest at one point
-_UNDERFLOW = -600.0  # a product of mixtures is not let below e^this
+_STRIDE, _KEPT = 3, 40.0  # points are left out where those between every third have less than e^−40 of the top
+_WORTH = 100_000  # points × cells from which it pays to look first
 
 Ends = tuple[tuple[float, float], ...]
 """Where each axis of the unit cube begins and ends."""
@@ -65,7 +67,17 @@ def rate_weights(shapes: tuple[float, float], x: Float, inside: Interval) -> Flo
 
 
 class Tensor(Grid):
-    """The grid of one product of rules, and the mass along each of its axes."""
+    """The grid of one product of rules, without the points that have no mass.
+
+    Attributes
+    ----------
+    sizes, ends : tuple
+        Points of each axis, and where it begins and ends.
+    index : tuple of arrays
+        Where on each axis the points are.
+    errors : list of arrays
+        p, q, … of the pairs that have points.
+    """
 
     def __init__(self, density: Density, sizes: tuple[int, ...], ends: Ends, q_first: bool = False) -> None:
         self.axes, self.sizes, self.ends = (
@@ -73,31 +85,67 @@ class Tensor(Grid):
             sizes,
             ends,
         )
-        theta, *square = np.meshgrid(
-            *(axis.nodes(size) for axis, size in zip(self.axes, sizes, strict=True)),
-            indexing="ij",
-            sparse=True,
-        )
-        self.unit, rest = (theta, *square), 1 - theta
-        errors = _errors([x[0] for x in square], density, q_first)
+        self.nodes = [axis.nodes(size) for axis, size in zip(self.axes, sizes, strict=True)]
+        theta, *square = self.nodes
+        errors = _errors([x.ravel() for x in np.meshgrid(*square, indexing="ij")], density, q_first)
         with np.errstate(divide="ignore", invalid="ignore"):  # a narrow box may round to its end
-            weights: list[Float] = [
-                axis.log_weights(size).reshape(x.shape)
-                - axis.a * np.log(x - axis.lower)
-                - axis.b * np.log(axis.upper - x)
-                for axis, size, x in zip(self.axes, sizes, self.unit, strict=True)
-            ]
+            of_theta, *others = (axis.log_steps(size) for axis, size in zip(self.axes, sizes, strict=True))
             a, b = density.prior.prevalence
-            weights[0] += (a - 1) * np.log(theta) + (b - 1) * np.log1p(-theta)
-        log_mass = log_likelihoods(density, theta, errors, rest)
-        log_mass += weights[0] + (sum(weights[1:]) + errors.log_volume + density.log_prior_of_errors(errors))
+            of_theta = of_theta + (a - 1) * np.log(theta) + (b - 1) * np.log1p(-theta)
+            of_pairs = errors.log_volume + density.log_prior_of_errors(errors)
+            of_pairs = of_pairs + reduce(np.add.outer, others).ravel()
+        weights = np.add.outer(of_pairs, of_theta)
+        pair, line = self._kept(density, errors, weights)
+        self.index = (line, *np.unravel_index(pair, sizes[1:]))
+        some, pair = np.unique(pair, return_inverse=True)
+        mixtures, theta = Mixtures(density, errors.some(some)), theta[line]
+        log_mass = mixtures.log_ratio(theta, 1 - theta, pair) + weights[some[pair], line]
         unit = density.log_likelihood + density.log_constant
-        super().__init__((theta, *(x[None] for x in (errors.p, errors.q, *errors.rest))), log_mass, unit)
+        self._pair, self.errors = pair, [x[some] for x in (errors.p, errors.q, *errors.rest)]
+        super().__init__((theta, *(x[pair] for x in self.errors)), log_mass, unit)
+
+    def _kept(self, density: Density, errors: Place, weights: Float) -> tuple[Index, Index]:
+        """The points, as pairs of error rates and places of θ, that may have mass.
+
+        Between every third point of each axis log likelihoods are nearly straight, or a little higher.
+        """
+        if weights.size * max(len(density.weight), 1) < _WORTH:
+            pair, line = np.indices(weights.shape)
+            return pair.ravel(), line.ravel()
+        few = [np.append(np.arange(0, size - 1, _STRIDE), size - 1) for size in self.sizes]
+        pairs = np.ravel_multi_index(np.meshgrid(*few[1:], indexing="ij"), self.sizes[1:]).ravel()
+        theta = np.tile(self.nodes[0][few[0]], pairs.size)
+        pair = np.repeat(np.arange(pairs.size), few[0].size)
+        seen = Mixtures(density, errors.some(pairs)).log_ratio(theta, 1 - theta, pair)
+        seen = seen.reshape(*(x.size for x in few[1:]), few[0].size)
+        for x, i in zip(self.nodes[1:] + self.nodes[:1], few[1:] + few[:1], strict=True):
+            seen = np.tensordot(seen, _between(x, x[i]), axes=(0, 1))  # the next axis comes first
+        level = seen.reshape(weights.shape) + weights
+        return np.nonzero(level > level.max() - _KEPT)
+
+    @cached_property
+    def unit(self) -> Float:
+        """The points in the unit cube, as columns."""
+        return np.stack([x[i] for x, i in zip(self.nodes, self.index, strict=True)])
+
+    def by_pair(self) -> Float:
+        """The mass at the points of θ for each pair of `errors`."""
+        mass = np.zeros((self.errors[0].size, self.sizes[0]))
+        mass[self._pair, self.index[0]] = self.mass
+        return mass
 
     def line(self, axis: int) -> Float:
         """The mass at the points of one axis."""
-        others = tuple(i for i in range(self.mass.ndim) if i != axis)
-        return np.asarray(self.mass.sum(axis=others))
+        return np.asarray(np.bincount(self.index[axis], self.mass, self.sizes[axis]), float)
+
+
+def _between(new: Float, old: Float) -> Float:
+    """The matrix of straight lines from old points to new ones."""
+    left = np.clip(np.searchsorted(old, new, side="right") - 1, 0, old.size - 2)
+    part, rows = (new - old[left]) / (old[left + 1] - old[left]), np.arange(new.size)
+    result = np.zeros((new.size, old.size))
+    result[rows, left], result[rows, left + 1] = 1 - part, part
+    return result
 
 
 class Tensors(Grid):
@@ -116,10 +164,9 @@ class Tensors(Grid):
         self.shares = np.exp(logs - self.log_evidence)
         self.mass, self.parameters = parts[0].mass, parts[0].parameters
         if len(parts) > 1:
-            masses = [share * part.mass.ravel() for share, part in zip(self.shares, parts, strict=True)]
-            each = [[np.broadcast_to(x, part.mass.shape).ravel() for x in part.parameters] for part in parts]
-            self.mass = np.concatenate(masses)
-            self.parameters = tuple(np.concatenate(axis) for axis in zip(*each, strict=True))
+            self.mass = np.concatenate([x * part.mass for x, part in zip(self.shares, parts, strict=True)])
+            each = zip(*(part.parameters for part in parts), strict=True)
+            self.parameters = tuple(np.concatenate(axis) for axis in each)
 
     @property
     def whole(self) -> bool:
@@ -143,45 +190,9 @@ def _errors(square: list[Float], density: Density, q_first: bool) -> Place:
     return Place(np.zeros(1), p, q, log_p, log_q, area, tuple(square[2:]), tuple(others))
 
 
-def log_likelihoods(density: Density, theta: Float, errors: Place, rest: Float | None = None) -> Float:
-    """log L − log L(centre) at θ and pairs (p, q), arrays that broadcast.
-
-    Logarithms are the cost: mixtures of few individuals are multiplied as long as nothing underflows.
-    """
-    shape = np.broadcast_shapes(theta.shape, *(x.shape for x in (errors.p, errors.q, *errors.rest)))
-    total, product, mixture = np.zeros(shape), np.ones(shape), np.empty(shape)
-    up, down, room = theta, 1 - theta if rest is None else rest, 0.0
-    if density.many:
-        for change, weight in density.changes(up, errors):
-            total += weight * np.log1p(np.maximum(change, -1 + 1e-300))
-        return total
-    for negative, positive, weight in density.log_ratios(errors):
-        highest = max(float(negative.max()), float(positive.max()))
-        if highest > -_UNDERFLOW or np.maximum(negative, positive).min() < _UNDERFLOW:
-            with np.errstate(divide="ignore"):  # in logarithms throughout
-                total += weight * np.logaddexp(np.log(up) + positive, np.log(down) + negative)
-            continue
-        np.add(up * np.exp(positive), down * np.exp(negative), out=mixture)
-        lowest = float(mixture.min())
-        fall = weight * float(np.log(lowest)) if lowest > 0 else -np.inf
-        if weight > _FEW or fall < _UNDERFLOW / 2 or mixture.max() > 1e50:
-            with np.errstate(divide="ignore"):
-                np.log(mixture, out=mixture)
-            mixture *= weight
-            total += mixture
-            continue
-        if room + fall < _UNDERFLOW:
-            total += np.log(product)
-            product[:], room = 1.0, 0.0
-        for _ in range(int(weight)):
-            product *= mixture
-        room += fall
-    return np.asarray(total + np.log(product))
-
-
 def _exchanged(grid: Tensor) -> Ends:
     """The ends of a box for the square in the order (q, p) that holds the points that matter."""
-    _, p, q = np.broadcast_arrays(grid.mass, *grid.parameters[1:3])
+    p, q = grid.parameters[1:3]
     matter = grid.mass > _NO_MASS * grid.mass.max()
     return (grid.ends[0], *(with_margin(x[matter]) for x in (q, p / (1 - q))), *grid.ends[3:])
 
