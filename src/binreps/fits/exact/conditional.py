@@ -190,10 +190,9 @@ class Population:
     def masses(self, lines: Lines, p: Float, q: Float, size: int) -> tuple[Float, Float]:
         """Nodes of θ and log masses there, both of shape (points, nodes)."""
         theta, weights = lines.rule(self.prior, size)
-        pair = np.repeat(np.arange(p.size), size)
-        flat = theta.ravel()
-        found = Mixtures(self.density, errors_at(p, q)).log_ratio(flat, 1 - flat, pair)
-        return theta, found.reshape(theta.shape) + weights
+        mixtures = Mixtures(self.density, errors_at(p, q))
+        found = np.stack([mixtures.log_ratio(x, 1 - x) for x in theta.T], axis=1)
+        return theta, found + weights
 
     def integrate(self, p: Float, q: Float, size: int) -> Inner:
         """Integrate θ out."""

@@ -18,10 +18,8 @@ from binreps.counts import UNKNOWN, CountTable
 from binreps.fits.exact.chart import Place
 from binreps.model import ALIKE, FEW, Float, Model, Prior, rising_rest
 
-Index = NDArray[np.int64]
-
 _MANY = 1_000_000  # individuals from which rounding of the size eps·N would be felt
-_AT_ONCE = 40_000  # cells × points at a time, so that they stay in the processor's cache
+_AT_ONCE = 20_000  # cells × points at a time, so that they stay in the processor's cache
 _SAFE = 600.0  # exponents up to which exp does not overflow
 _FAR = -0.5  # a mixture so far below that at the centre has lost digits as a difference
 
@@ -151,38 +149,51 @@ class Mixtures:
         top = np.maximum(negative, positive)
         return np.exp(negative - top), np.exp(positive - top), top
 
-    @cached_property
-    def _tops(self) -> Float:
-        return np.asarray(self.weight @ self._classes[2])
-
-    def log_ratio(self, theta: Float, rest: Float, pair: Index | None = None) -> Float:
-        """log L − log L(centre) at θ and 1 − θ, one for each pair of error rates, or for those of an index."""
+    def log_ratio(self, theta: Float, rest: Float) -> Float:
+        """log L − log L(centre) at θ and 1 − θ, one for each pair of error rates."""
         if not self.weight.size:
             return np.zeros(theta.shape)
-        if pair is None:
-            return self._log_ratio(theta, rest, slice(None))
-        size = max(1, _AT_ONCE // self.weight.size)
-        parts = [slice(start, start + size) for start in range(0, pair.size, size)]
-        return np.concatenate([self._log_ratio(theta[some], rest[some], pair[some]) for some in parts])
-
-    def _log_ratio(self, theta: Float, rest: Float, pair: Any) -> Float:
         with np.errstate(divide="ignore", invalid="ignore"):  # −∞ beyond what floats hold
             if not self.density.many:
-                return np.asarray(self._tops[pair] + self.weight @ self._logs(theta, rest, pair))
-            away = theta - self._centre if self._centre < 0.5 else (1 - self._centre) - rest
-            change = self._slope[:, pair] * away
-            change += self._level[:, pair]
-            if (far := change < _FAR).any():
-                logs = self._classes[2][:, pair] + self._logs(theta, rest, pair)
-                return np.asarray(self.weight @ np.where(far, logs, np.log1p(np.maximum(change, _FAR))))
-            return np.asarray(self.weight @ np.log1p(change, out=change))
+                negative, positive, top = self._classes
+                return np.asarray(self.weight @ (top + np.log(positive * theta + negative * rest)))
+            return self._of_changes(self._slope * self._away(theta, rest) + self._level, theta, rest)
 
-    def _logs(self, theta: Float, rest: Float, pair: Any) -> Float:
-        """Logarithms of mixtures over the larger class likelihood."""
-        negative, positive, _ = self._classes
-        mixture = positive[:, pair] * theta
-        mixture += negative[:, pair] * rest
-        return np.log(mixture, out=mixture)
+    def log_ratios(self, theta: Float, rest: Float) -> Float:
+        """log L − log L(centre) at each pair of error rates (first axis) and each θ."""
+        pairs, each = self.errors.p.size, self.weight.size * theta.size
+        if not each:
+            return np.zeros((pairs, theta.size))
+        size = max(1, _AT_ONCE // each)
+        parts = [slice(start, start + size) for start in range(0, pairs, size)]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.concatenate([self._log_ratios(theta, rest, some) for some in parts])
+
+    def _log_ratios(self, theta: Float, rest: Float, some: slice) -> Float:
+        if self.density.many:
+            line = np.stack([self._away(theta, rest), np.ones_like(theta)])
+            columns = np.stack([self._slope[:, some], self._level[:, some]], axis=-1)
+            return self._of_changes(columns @ line, theta, rest, some)
+        negative, positive, top = self._classes
+        columns = np.stack([positive[:, some], negative[:, some]], axis=-1)
+        mixture = columns @ np.stack([theta, rest])
+        return (self.weight @ top[:, some])[:, None] + self._added_up(np.log(mixture, out=mixture))
+
+    def _added_up(self, logs: Float) -> Float:
+        return np.asarray((self.weight @ logs.reshape(self.weight.size, -1)).reshape(logs.shape[1:]))
+
+    def _away(self, theta: Float, rest: Float) -> Float:
+        return theta - self._centre if self._centre < 0.5 else (1 - self._centre) - rest
+
+    def _of_changes(self, change: Float, theta: Float, rest: Float, some: slice = slice(None)) -> Float:
+        """Σ weight · log(1 + change); from the mixtures themselves where these are far below the centre's."""
+        if not (far := change < _FAR).any():
+            return self._added_up(np.log1p(change, out=change))
+        negative, positive, top = (x[:, some] for x in self._classes)
+        if change.ndim > 2:
+            negative, positive, top = negative[..., None], positive[..., None], top[..., None]
+        logs = top + np.log(positive * theta + negative * rest)
+        return self._added_up(np.where(far, logs, np.log1p(np.maximum(change, _FAR))))
 
 
 class _Rising(NamedTuple):

@@ -44,7 +44,7 @@ _SPACINGS = tuple(
 _MOST_IN_PRODUCT = 1_000_000  # points
 _NODES_PER_WIDTH, _FINER = 3.25, 1.14  # points of a product: an error of e^−18 at first, then its power 1.3
 _GROWTH = 0.04  # of a box, from level to level: a third of a standard deviation on either side
-_PILOT, _LEAST_NODES, _MANY_NODES = 12, 22, 40  # points of an axis: to see widths, at least, at most at first
+_PILOT, _LEAST_NODES, _MANY_NODES = 10, 19, 40  # points of an axis: to see widths, at least, at most at first
 _BOX_CUT = 28.0  # e^−28 of the top lies outside of a product's first box
 _FAR_APART = 9.0  # sums of sds between two modes: nothing of either, skewed or not, lies beyond a cut
 _ROUND = 1e-9  # added to correlations of ±1
@@ -175,7 +175,7 @@ def whole(density: Density) -> Product:
     """The product over the whole domain, its sizes by what a few points see."""
     ends = (WHOLE,) * len(density.model.names)
     few = Tensor(density, (_PILOT,) * len(ends), ends)
-    return Product(density, [_part(ends, few.unit, few.mass)])
+    return Product(density, [_part(ends, few.unit, few.mass.ravel())])
 
 
 def trimmed(density: Density, modes: Float, most: int) -> Product:

@@ -210,8 +210,7 @@ class SharedGrid:
         result = np.zeros(theta.size)
         for some in (self._heavy[b] for b in _blocks(self._heavy.size)):
             errors = errors_at(self.points.p[some], self.points.q[some])
-            pair, each = np.repeat(np.arange(some.size), theta.size), np.tile(theta[0], some.size)
-            ratio = Mixtures(density, errors).log_ratio(each, 1 - each, pair).reshape(-1, theta.size)
+            ratio = Mixtures(density, errors).log_ratios(theta[0], 1 - theta[0])
             result += self.mass[some] @ np.exp(ratio + weights - log_mass[some, None])
         return result
 

@@ -6,20 +6,19 @@ singular it is: so the error falls spectrally with the number of points on an ax
 
 from __future__ import annotations
 
-from functools import cached_property, reduce
+from functools import reduce
 
 import numpy as np
 
 from binreps.fits.exact.chart import Place
-from binreps.fits.exact.density import Density, Index, Mixtures
+from binreps.fits.exact.density import Density, Mixtures
 from binreps.fits.exact.gauss import Interval, series_tail
 from binreps.fits.exact.grid import Grid
 from binreps.fits.exact.marginal import Marginal, Mixture, Panels
 from binreps.model import Float, Prior
 
 _NO_MASS = 1e-13  # of the largest at one point
-_STRIDE, _KEPT = 3, 40.0  # points are left out where those between every third have less than e^−40 of the top
-_WORTH = 100_000  # points × cells from which it pays to look first
+_STRIDE, _KEPT = 3, 40.0  # pairs are left out where lines between every third have less than e^−40 of the top
 
 Ends = tuple[tuple[float, float], ...]
 """Where each axis of the unit cube begins and ends."""
@@ -73,8 +72,6 @@ class Tensor(Grid):
     ----------
     sizes, ends : tuple
         Points of each axis, and where it begins and ends.
-    index : tuple of arrays
-        Where on each axis the points are.
     errors : list of arrays
         p, q, … of the pairs that have points.
     """
@@ -94,49 +91,44 @@ class Tensor(Grid):
             of_theta = of_theta + (a - 1) * np.log(theta) + (b - 1) * np.log1p(-theta)
             of_pairs = errors.log_volume + density.log_prior_of_errors(errors)
             of_pairs = of_pairs + reduce(np.add.outer, others).ravel()
-        weights = np.add.outer(of_pairs, of_theta)
-        pair, line = self._kept(density, errors, weights)
-        self.index = (line, *np.unravel_index(pair, sizes[1:]))
-        some, pair = np.unique(pair, return_inverse=True)
-        mixtures, theta = Mixtures(density, errors.some(some)), theta[line]
-        log_mass = mixtures.log_ratio(theta, 1 - theta, pair) + weights[some[pair], line]
+        of_likelihood = of_theta.max() + self._seen(density, errors)
+        self._pairs = np.flatnonzero(of_likelihood + of_pairs > (of_likelihood + of_pairs).max() - _KEPT)
+        errors = errors.some(self._pairs)
+        log_mass = Mixtures(density, errors).log_ratios(theta, 1 - theta)
+        log_mass += of_theta
+        log_mass += of_pairs[self._pairs, None]
+        self.errors = [errors.p, errors.q, *errors.rest]
         unit = density.log_likelihood + density.log_constant
-        self._pair, self.errors = pair, [x[some] for x in (errors.p, errors.q, *errors.rest)]
-        super().__init__((theta, *(x[pair] for x in self.errors)), log_mass, unit)
+        super().__init__((theta, *(x[:, None] for x in self.errors)), log_mass, unit)
 
-    def _kept(self, density: Density, errors: Place, weights: Float) -> tuple[Index, Index]:
-        """The points, as pairs of error rates and places of θ, that may have mass.
+    def _seen(self, density: Density, errors: Place) -> Float:
+        """About the largest log likelihood of each pair of error rates, to see which have mass.
 
         Between every third point of each axis log likelihoods are nearly straight, or a little higher.
         """
-        if weights.size * max(len(density.weight), 1) < _WORTH:
-            pair, line = np.indices(weights.shape)
-            return pair.ravel(), line.ravel()
         few = [np.append(np.arange(0, size - 1, _STRIDE), size - 1) for size in self.sizes]
         pairs = np.ravel_multi_index(np.meshgrid(*few[1:], indexing="ij"), self.sizes[1:]).ravel()
-        theta = np.tile(self.nodes[0][few[0]], pairs.size)
-        pair = np.repeat(np.arange(pairs.size), few[0].size)
-        seen = Mixtures(density, errors.some(pairs)).log_ratio(theta, 1 - theta, pair)
-        seen = seen.reshape(*(x.size for x in few[1:]), few[0].size)
-        for x, i in zip(self.nodes[1:] + self.nodes[:1], few[1:] + few[:1], strict=True):
+        theta = self.nodes[0][few[0]]
+        seen = Mixtures(density, errors.some(pairs)).log_ratios(theta, 1 - theta).max(axis=1)
+        seen = seen.reshape([x.size for x in few[1:]])
+        for x, i in zip(self.nodes[1:], few[1:], strict=True):
             seen = np.tensordot(seen, _between(x, x[i]), axes=(0, 1))  # the next axis comes first
-        level = seen.reshape(weights.shape) + weights
-        return np.nonzero(level > level.max() - _KEPT)
+        return np.asarray(seen.ravel())
 
-    @cached_property
+    @property
     def unit(self) -> Float:
         """The points in the unit cube, as columns."""
-        return np.stack([x[i] for x, i in zip(self.nodes, self.index, strict=True)])
-
-    def by_pair(self) -> Float:
-        """The mass at the points of θ for each pair of `errors`."""
-        mass = np.zeros((self.errors[0].size, self.sizes[0]))
-        mass[self._pair, self.index[0]] = self.mass
-        return mass
+        theta, *square = self.nodes
+        places = np.unravel_index(self._pairs, self.sizes[1:])
+        columns = [x[i][:, None] for x, i in zip(square, places, strict=True)]
+        return np.stack([x.ravel() for x in np.broadcast_arrays(theta, *columns)])
 
     def line(self, axis: int) -> Float:
         """The mass at the points of one axis."""
-        return np.asarray(np.bincount(self.index[axis], self.mass, self.sizes[axis]), float)
+        if axis == 0:
+            return np.asarray(self.mass.sum(axis=0))
+        place = np.unravel_index(self._pairs, self.sizes[1:])[axis - 1]
+        return np.asarray(np.bincount(place, self.mass.sum(axis=1), self.sizes[axis]), float)
 
 
 def _between(new: Float, old: Float) -> Float:
@@ -164,9 +156,10 @@ class Tensors(Grid):
         self.shares = np.exp(logs - self.log_evidence)
         self.mass, self.parameters = parts[0].mass, parts[0].parameters
         if len(parts) > 1:
-            self.mass = np.concatenate([x * part.mass for x, part in zip(self.shares, parts, strict=True)])
-            each = zip(*(part.parameters for part in parts), strict=True)
-            self.parameters = tuple(np.concatenate(axis) for axis in each)
+            masses = [share * part.mass.ravel() for share, part in zip(self.shares, parts, strict=True)]
+            each = [[np.broadcast_to(x, part.mass.shape).ravel() for x in part.parameters] for part in parts]
+            self.mass = np.concatenate(masses)
+            self.parameters = tuple(np.concatenate(axis) for axis in zip(*each, strict=True))
 
     @property
     def whole(self) -> bool:
@@ -192,8 +185,8 @@ def _errors(square: list[Float], density: Density, q_first: bool) -> Place:
 
 def _exchanged(grid: Tensor) -> Ends:
     """The ends of a box for the square in the order (q, p) that holds the points that matter."""
-    p, q = grid.parameters[1:3]
-    matter = grid.mass > _NO_MASS * grid.mass.max()
+    p, q = grid.errors[:2]
+    matter = grid.mass.max(axis=1) > _NO_MASS * grid.mass.max()
     return (grid.ends[0], *(with_margin(x[matter]) for x in (q, p / (1 - q))), *grid.ends[3:])
 
 

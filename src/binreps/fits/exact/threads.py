@@ -50,8 +50,7 @@ class Threads:
     def __init__(self, density: Density, like: Tensor, more: float) -> None:
         sizes = [_DENSER * max(like.sizes[0], _LEAST), *(max(size, _LEAST) for size in like.sizes[1:])]
         grid = Tensor(density, (sizes[0], *(round(more * size) for size in sizes[1:])), like.ends)
-        mass = grid.by_pair()
-        kept = mass.sum(axis=1) > _NO_LINE
+        kept = (mass := grid.mass).sum(axis=1) > _NO_LINE
         self.mass, self.inside, self.model = mass[kept] / mass[kept].sum(), grid.axes[0], density.model
         self.errors, self.theta = [x[kept] for x in grid.errors], grid.nodes[0]
         self.w, self.spacing = self._places(min(density.prior.prevalence))
