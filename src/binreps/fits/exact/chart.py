@@ -51,9 +51,11 @@ class Place(NamedTuple):
         return (expit(self.u), self.p, self.q, *self.rest)
 
 
-def errors_at(p: Float, q: Float) -> Place:
-    """Pairs (p, q) as a place; its logit θ says nothing."""
-    return Place(np.zeros(1), p, q, (np.log(p), np.log1p(-p)), (np.log(q), np.log1p(-q)), np.zeros(1))
+def errors_at(first: Float, second: Float) -> Place:
+    """Error rates with two logits as a place; its logit θ says nothing."""
+    (log_p, rest_p), (log_q, rest_q) = ((log_expit(y), log_expit(-y)) for y in (first, second))
+    area = log_p + rest_p + log_q + rest_q
+    return Place(np.zeros(1), np.exp(log_p), np.exp(log_q), (log_p, rest_p), (log_q, rest_q), area)
 
 
 class Unit(NamedTuple):

@@ -83,14 +83,8 @@ class Density:
 
     def log_ratio(self, place: Place) -> Float:
         """log L − log L(centre) at a list of points."""
-        size = max(1, _AT_ONCE // max(len(self.weight), 1))
-        if place.u.size <= size:
-            return self._ratio(place)
-        parts = [slice(start, start + size) for start in range(0, place.u.size, size)]
-        return np.concatenate([self._ratio(place.some(part)) for part in parts])
-
-    def _ratio(self, place: Place) -> Float:
-        return Mixtures(self, place).log_ratio(expit(place.u), expit(-place.u))
+        theta, rest = expit(place.u)[:, None], expit(-place.u)[:, None]
+        return Mixtures(self, place).log_ratios(theta, rest)[:, 0]
 
     def log_classes(self, errors: Place) -> tuple[Float, Float]:
         """log P(s | T = 0) and log P(s | T = 1) over the centre's mixture, of each cell at error rates."""
@@ -149,51 +143,51 @@ class Mixtures:
         top = np.maximum(negative, positive)
         return np.exp(negative - top), np.exp(positive - top), top
 
-    def log_ratio(self, theta: Float, rest: Float) -> Float:
-        """log L − log L(centre) at θ and 1 − θ, one for each pair of error rates."""
-        if not self.weight.size:
-            return np.zeros(theta.shape)
-        with np.errstate(divide="ignore", invalid="ignore"):  # −∞ beyond what floats hold
-            if not self.density.many:
-                negative, positive, top = self._classes
-                return np.asarray(self.weight @ (top + np.log(positive * theta + negative * rest)))
-            return self._of_changes(self._slope * self._away(theta, rest) + self._level, theta, rest)
-
     def log_ratios(self, theta: Float, rest: Float) -> Float:
-        """log L − log L(centre) at each pair of error rates (first axis) and each θ."""
-        pairs, each = self.errors.p.size, self.weight.size * theta.size
+        """log L − log L(centre) at each pair of error rates (first axis) and θ, 1 − θ: all alike, or its own."""
+        pairs, each = self.errors.p.size, self.weight.size * theta.shape[-1]
         if not each:
-            return np.zeros((pairs, theta.size))
+            return np.zeros((pairs, theta.shape[-1]))
         size = max(1, _AT_ONCE // each)
         parts = [slice(start, start + size) for start in range(0, pairs, size)]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            return np.concatenate([self._log_ratios(theta, rest, some) for some in parts])
+        with np.errstate(divide="ignore", invalid="ignore"):  # −∞ beyond what floats hold
+            if theta.ndim == 1:
+                found = [self._log_ratios(theta, rest, some) for some in parts]
+            else:
+                found = [self._log_ratios(theta[some], rest[some], some) for some in parts]
+        return np.concatenate(found) if found else np.zeros((0, theta.shape[-1]))
 
     def _log_ratios(self, theta: Float, rest: Float, some: slice) -> Float:
-        if self.density.many:
-            line = np.stack([self._away(theta, rest), np.ones_like(theta)])
-            columns = np.stack([self._slope[:, some], self._level[:, some]], axis=-1)
-            return self._of_changes(columns @ line, theta, rest, some)
-        negative, positive, top = self._classes
-        columns = np.stack([positive[:, some], negative[:, some]], axis=-1)
-        mixture = columns @ np.stack([theta, rest])
-        return (self.weight @ top[:, some])[:, None] + self._added_up(np.log(mixture, out=mixture))
+        if not self.density.many:
+            return self._of_classes(theta, rest, some)
+        away = theta - self._centre if self._centre < 0.5 else (1 - self._centre) - rest
+        change = _linear(self._slope[:, some], away, self._level[:, some], np.ones_like(away))
+        if (far := change < _FAR).any():  # there the difference has lost digits that the sum still has
+            logs = self._classes[2][:, some, None] + self._logs(theta, rest, some)
+            return self._added_up(np.where(far, logs, np.log1p(np.maximum(change, _FAR))))
+        return self._added_up(np.log1p(change, out=change))
+
+    def _of_classes(self, theta: Float, rest: Float, some: slice) -> Float:
+        tops = self.weight @ self._classes[2][:, some]
+        return np.asarray(tops[:, None] + self._added_up(self._logs(theta, rest, some)))
+
+    def _logs(self, theta: Float, rest: Float, some: slice) -> Float:
+        """Logarithms of mixtures over the larger class likelihood."""
+        negative, positive, _ = self._classes
+        mixture = _linear(positive[:, some], theta, negative[:, some], rest)
+        return np.log(mixture, out=mixture)
 
     def _added_up(self, logs: Float) -> Float:
         return np.asarray((self.weight @ logs.reshape(self.weight.size, -1)).reshape(logs.shape[1:]))
 
-    def _away(self, theta: Float, rest: Float) -> Float:
-        return theta - self._centre if self._centre < 0.5 else (1 - self._centre) - rest
 
-    def _of_changes(self, change: Float, theta: Float, rest: Float, some: slice = slice(None)) -> Float:
-        """Σ weight · log(1 + change); from the mixtures themselves where these are far below the centre's."""
-        if not (far := change < _FAR).any():
-            return self._added_up(np.log1p(change, out=change))
-        negative, positive, top = (x[:, some] for x in self._classes)
-        if change.ndim > 2:
-            negative, positive, top = negative[..., None], positive[..., None], top[..., None]
-        logs = top + np.log(positive * theta + negative * rest)
-        return self._added_up(np.where(far, logs, np.log1p(np.maximum(change, _FAR))))
+def _linear(a: Float, x: Float, b: Float, y: Float) -> Float:
+    """a·x + b·y for each cell and pair, at x and y that all pairs have alike (a product of matrices) or not."""
+    if x.ndim == 1:
+        return np.asarray(np.stack([a, b], axis=-1) @ np.stack([x, y]))
+    found = a[..., None] * x
+    found += b[..., None] * y
+    return np.asarray(found)
 
 
 class _Rising(NamedTuple):

@@ -14,7 +14,7 @@ from binreps.fits.exact.chart import Place
 from binreps.fits.exact.density import Density, Mixtures
 from binreps.fits.exact.gauss import Interval, series_tail
 from binreps.fits.exact.grid import Grid
-from binreps.fits.exact.marginal import Marginal, Mixture, Panels
+from binreps.fits.exact.marginal import Marginal, Panels
 from binreps.model import Float, Prior
 
 _NO_MASS = 1e-13  # of the largest at one point
@@ -169,7 +169,8 @@ class Tensors(Grid):
     def marginal(self, density: Density, axis: int) -> Marginal:
         """The density of one parameter."""
         found = [tensor_marginal(density, part, axis) for part in self.parts]
-        return found[0] if len(found) == 1 else Mixture(found, self.shares)
+        panels = [(inside, share * mass) for (inside, mass), share in zip(found, self.shares, strict=True)]
+        return Panels(panels, max(float(series_tail(inside, mass[None])[0]) for inside, mass in found))
 
 
 def _errors(square: list[Float], density: Density, q_first: bool) -> Place:
@@ -201,8 +202,8 @@ def to_ends(low: float, high: float) -> tuple[float, float]:
     return 0.0 if low < 0.05 * high else low, 1.0 if 1 - high < 0.05 * (1 - low) else high
 
 
-def tensor_marginal(density: Density, grid: Tensor, axis: int) -> Marginal:
-    """The density of one rate, from a grid with twice the points on its axis.
+def tensor_marginal(density: Density, grid: Tensor, axis: int) -> tuple[Interval, Float]:
+    """The density of one rate as an interval and masses, from a grid with twice the points on its axis.
 
     A rule of n points integrates like a polynomial of degree 2n but interpolates like one of degree n; in a
     tail the other axes need some more. The
@@ -214,5 +215,4 @@ def tensor_marginal(density: Density, grid: Tensor, axis: int) -> Marginal:
     fine = Tensor(density, sizes, _exchanged(grid) if q_first else grid.ends, q_first)
     end, inside = (density.prior.region.end if axis in (1, 2) else 1.0), fine.axes[along]
     on_axis = Interval(end * inside.lower, end * inside.upper, inside.a, inside.b)
-    masses = fine.line(along)
-    return Panels([(on_axis, masses)], float(series_tail(on_axis, masses[None])[0]))
+    return on_axis, fine.line(along)
