@@ -76,10 +76,8 @@ def joined(parts: list[Cells]) -> Cells:
 
 @lru_cache(maxsize=16)
 def _last(order: int) -> Float:
-    """The matrix that takes values at the nodes to their last two coefficients, in units of the largest value."""
-    rule = jacobi_rule(order, 0.0, 0.0)
-    rows = series_matrix(order, 0.0, 0.0)[-2:] * rule.weights
-    return np.asarray(rows)
+    """The matrix that takes values at the nodes to their last two coefficients."""
+    return np.asarray(series_matrix(order, 0.0, 0.0)[-2:] * jacobi_rule(order, 0.0, 0.0).weights)
 
 
 def resolve(function: LogDensity, cells: Cells, order: int, tol: float, most: int) -> Cells:
@@ -177,8 +175,6 @@ def _turn(order: int) -> Float:
     x = jacobi_rule(order, 0.0, 0.0).nodes
     second, part = (one.ravel() for one in np.meshgrid(x, x, indexing="ij"))
     first = (1 - second) * part
-    columns = [
-        jacobi_polynomials(order, 0.0, 0.0, u).T @ series_matrix(order, 0.0, 0.0) * jacobi_rule(order, 0.0, 0.0).weights
-        for u in (first, second / (1 - first))
-    ]
+    back = series_matrix(order, 0.0, 0.0) * jacobi_rule(order, 0.0, 0.0).weights
+    columns = [jacobi_polynomials(order, 0.0, 0.0, u).T @ back for u in (first, second / (1 - first))]
     return np.asarray(np.einsum("ki,kj->kij", *columns).reshape(x.size**2, -1))

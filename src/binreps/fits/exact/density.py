@@ -144,7 +144,7 @@ class Mixtures:
         return np.exp(negative - top), np.exp(positive - top), top
 
     def log_ratios(self, theta: Float, rest: Float) -> Float:
-        """log L − log L(centre) at each pair of error rates (first axis) and θ, 1 − θ: all alike, or its own."""
+        """log L − log L(centre) at each pair of error rates (first axis) and θ: those of all, or its own."""
         pairs, each = self.errors.p.size, self.weight.size * theta.shape[-1]
         if not each:
             return np.zeros((pairs, theta.shape[-1]))
@@ -182,7 +182,7 @@ class Mixtures:
 
 
 def _linear(a: Float, x: Float, b: Float, y: Float) -> Float:
-    """a·x + b·y for each cell and pair, at x and y that all pairs have alike (a product of matrices) or not."""
+    """a·x + b·y for each cell and pair, at x and y of all pairs (a product of matrices) or of each."""
     if x.ndim == 1:
         return np.asarray(np.stack([a, b], axis=-1) @ np.stack([x, y]))
     found = a[..., None] * x

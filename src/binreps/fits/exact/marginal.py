@@ -206,12 +206,22 @@ class Panels(Marginal):
         """Probability below x."""
         return self._below(self._coordinate(x))[()]
 
+    def _roughly(self, probability: Float) -> Float:
+        """Quantiles of the nodes and their masses, in coordinates."""
+        nodes = [one.interval.nodes(one.masses.shape[-1]) for one in self._series]
+        masses = [one.masses for one in self._series]
+        values = [np.broadcast_to(x, mass.shape).ravel() for x, mass in zip(nodes, masses, strict=True)]
+        mass = np.concatenate([mass.ravel() for mass in masses])
+        return weighted_quantiles(np.concatenate(values), mass, probability)
+
+    def _about(self, probability: Float) -> Float:
+        found = self._roughly(probability)
+        return found if self.scale is None else np.asarray(self.scale.value(found))
+
     def quantile(self, probability: Any) -> Any:
         """The value below which the number lies with the given probability."""
         wanted = np.asarray(probability, dtype=float)
-        nodes = [one.interval.nodes(one.masses.shape[-1]) for one in self._series]
-        values = np.concatenate([np.broadcast_to(x, one.masses.shape).ravel() for x, one in zip(nodes, self._series, strict=True)])
-        guess = weighted_quantiles(values, np.concatenate([one.masses.ravel() for one in self._series]), wanted.ravel())
+        guess = self._roughly(wanted.ravel())
 
         def law(w: Float) -> tuple[Float, Float]:
             return self._below(w), self._height_at(w)

@@ -7,12 +7,11 @@ population, the others are a weight on (p, q).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import betaln, expit, logit
 
 from binreps.counts import CountTable
@@ -30,17 +29,17 @@ from binreps.fits.exact.conditional import (
 from binreps.fits.exact.density import Density, Mixtures, informative
 from binreps.fits.exact.gauss import Interval, Series, invert, jacobi_polynomials, series_matrix, series_tail
 from binreps.fits.exact.grid import Grid
+from binreps.fits.exact.integrated import LEAST_ERROR, SCORE_TOLERANCE, SLOW, Integrated
 from binreps.fits.exact.marginal import Marginal, Panels, Scale
-from binreps.fits.exact.posterior import LEAST_ERROR, ExactPosterior, Integrated, integrate
 from binreps.fits.exact.rules import POWER
 from binreps.fits.exact.tensor import rate_interval, rate_weights
-from binreps.fits.posterior import Estimate, Key, weighted_quantiles
+from binreps.fits.posterior import Block, Estimate, Key, Memory, weighted_quantiles
 from binreps.model import ALIKE, Float, Prior
 
-_ROUGH, _FINE = (6, 0.03), (12, 1e-6)  # points of a cell's side, and what may be missed: to look, to integrate
+_ROUGH, _FINE = (6, 0.03), (12, 1e-6)  # points of a cell's side, what may be missed: to look, to integrate
 _FEWER = 2  # points of a side, or of a line of θ, in the grid that checks
 _MOST = 20_000_000  # points × cells of all tables
-_MOST_NODES = 1_500_000  # points × inner nodes, when a sharp score asks for more than the moments did
+_MOST_NODES = 3_000_000  # points × inner nodes, when a sharp score asks for more than the moments did
 _FAR = 60.0  # e^−60 of a Beta tail lies beyond
 _BLOCK = 2048  # points at a time
 _THETA, _PANEL = 24, 64  # nodes of an inner line at first, and of a panel of a marginal of θ
@@ -82,8 +81,12 @@ class SharedGrid:
     @cached_property
     def sd(self) -> Float:
         """Posterior standard deviations of p, q and every θ."""
-        columns = [(self.errors.p, 0.0), (self.errors.q, 0.0), *((one.mean, one.variance) for one in self.inner)]
-        pairs = zip(columns, self.mean, strict=True)
+        given = [
+            (self.errors.p, 0.0),
+            (self.errors.q, 0.0),
+            *((one.mean, one.variance) for one in self.inner),
+        ]
+        pairs = zip(given, self.mean, strict=True)
         return np.sqrt([self.mass @ (variance + (x - mean) ** 2) for (x, variance), mean in pairs])
 
     def distance(self, other: SharedGrid) -> float:
@@ -167,8 +170,9 @@ class Shared:
         self.cells = resolve(self._integral if many else self._laplace, rough, *_FINE, self._most)
         self.grid = SharedGrid(self, _FINE[0], self.theta)
         self.check = SharedGrid(self, _FINE[0] - _FEWER, self.theta - _FEWER)
-        self.error = max(self.grid.distance(self.check) ** POWER, LEAST_ERROR)
         self.mean, self.sd, self.log_evidence = self.grid.mean, self.grid.sd, self.grid.log_evidence
+        rounding = float(np.finfo(float).eps * np.max(self.mean / np.maximum(self.sd, 1e-300)))
+        self.error = max(self.grid.distance(self.check) ** POWER, LEAST_ERROR, rounding)
 
     def _centred(self, first: float, second: float) -> None:
         """Every population's density, relative to its likelihood at two logits of error rates."""
@@ -214,22 +218,28 @@ class Shared:
         """The nodes that an inner line needs: those with which nothing changes where the posterior is."""
         heavy = np.flatnonzero(level > level.max() - _HEAVY)
         best, size = errors.some(heavy[:: max(1, heavy.size // 64)]), _THETA
+        enough = _SETTLED + _ROUNDING * sum(float(one.weight.sum()) for one in self.populations)
         while size < 200:
             changes = [
                 integrated(one, best, size - _FEWER).log_mass - integrated(one, best, 2 * size).log_mass
                 for one in self.populations
             ]
-            if np.max(np.abs(changes)) < _SETTLED + _ROUNDING * sum(one.weight.sum() for one in self.populations):
+            if np.max(np.abs(changes)) < enough:
                 break
             size = int(1.4 * size)
         return size
 
-    def finer(self, grid: SharedGrid, theta: int, most: float = np.inf) -> SharedGrid | None:
-        """A grid with half as many points again on every side of a cell; None if that is more than allowed."""
-        order = int(1.5 * grid.order)
+    def finer(self, grid: SharedGrid, most: float = np.inf) -> SharedGrid | None:
+        """A grid with half as many points again on every side and line; None if that is too many."""
+        order, theta = int(1.5 * grid.order), int(1.5 * grid.theta)
         if grid.mass.size * 2.25 * theta > most or order > 4 * _FINE[0]:
             return None
-        return SharedGrid(self, order, theta)
+        found: SharedGrid = self._finer.get(order, lambda: SharedGrid(self, order, theta))
+        return found
+
+    @cached_property
+    def _finer(self) -> Memory:
+        return Memory(2)
 
     @cached_property
     def false_positive(self) -> Marginal:
@@ -350,7 +360,7 @@ class SharedPosterior(Integrated):
         while True:
             panels, masses = self._panels(grid)
             change = float(np.sum(np.abs(masses - self._masses(before, panels))))
-            finer = self.shared.finer(grid, grid.theta + 2) if change > _AGREED else None
+            finer = self.shared.finer(grid) if change > _AGREED else None
             if finer is None:
                 break
             before, grid = grid, finer
@@ -399,25 +409,33 @@ class SharedPosterior(Integrated):
         return rate_interval(shapes, panel.lower, middle), rate_interval(shapes, middle, panel.upper)
 
     def _scored(self, key: Key) -> Estimate:
-        """On the two grids; a finer one where they differ."""
-        value, other = (self._mean(nodes, key, new=False) for nodes in reversed(list(self.nodes())))
-        return Estimate(min(value, 1.0), 5 * abs(value - other) + self.error * 1e-3)
+        """On finer and finer grids until two agree."""
 
-    def _ends(self, key: Key, tails: Float, new: bool) -> Estimate:
+        def mean(grid: SharedGrid) -> Float:
+            nodes = grid.of(self.which)
+            return np.array([self._mean([Block(nodes.parameters, nodes.mass)], key, new=False)])
+
+        (value,), (error,) = self._refined(mean, SCORE_TOLERANCE / SLOW)
+        return Estimate(min(value, 1.0), SLOW * error + self.error * 1e-3)
+
+    def _law_ends(self, key: Key, tails: Float, new: bool) -> Estimate:
         """Quantiles of the log odds on finer and finer grids until two agree."""
-        if new and self._kept(key) < 1e-3:
-            n, s = key
-            return self.with_more(CountTable([n], [s]))._ends(key, tails, False)
         weight = partial(self._log_weight, key) if new else None
+
+        def ends(grid: SharedGrid) -> Float:
+            return np.asarray(expit(grid.score_quantile(self.which, key, tails, weight)))
+
+        value, error = self._refined(ends, _INTERVAL_TOLERANCE)
+        return Estimate(value, np.maximum(2 * error, 1e-9))
+
+    def _refined(self, function: Callable[[SharedGrid], Float], tol: float) -> tuple[Float, Float]:
+        """What follows from a grid, and how far that from the one before differs."""
         grid: SharedGrid | None = self.shared.grid
-        before = expit(self.shared.check.score_quantile(self.which, key, tails, weight))
-        while grid is not None:
-            value = expit(grid.score_quantile(self.which, key, tails, weight))
-            error = 2 * np.abs(value - before)
-            if np.all(error < _INTERVAL_TOLERANCE):
-                break
-            before, grid = value, self.shared.finer(grid, grid.theta, _MOST_NODES)
-        return Estimate(value, np.maximum(error, 1e-9))
+        value, error = function(self.shared.check), np.full(1, np.inf)
+        while grid is not None and np.max(error) > tol:
+            value, before = function(grid), value
+            error, grid = np.abs(value - before), self.shared.finer(grid, _MOST_NODES)
+        return value, error
 
     def _log_weight(self, key: Key, theta: Float, p: Float, q: Float) -> Float:
         """log P(s) of a new individual."""
@@ -427,36 +445,3 @@ class SharedPosterior(Integrated):
         """By inverse distribution functions: p and q, then θ given both (evaluated)."""
         errors = self.shared.draw_errors(size, rng)
         return np.stack([self.shared.draw_prevalence(self.which, errors, rng), errors.p, errors.q])
-
-
-class Alone:
-    """One population, which needs no sharing: what `Shared` offers, from its own posterior."""
-
-    def __init__(self, counts: CountTable, prior: Prior) -> None:
-        self._posterior = integrate(counts, prior)
-        self.error, self.log_evidence = self._posterior.error, self._posterior.log_evidence
-        self.mean, self.sd = self._posterior.mean[[1, 2, 0]], self._posterior.sd[[1, 2, 0]]
-
-    @property
-    def false_positive(self) -> Marginal:
-        """The density of p."""
-        return self._posterior.marginal(1)
-
-    @property
-    def false_negative(self) -> Marginal:
-        """The density of q."""
-        return self._posterior.marginal(2)
-
-    def of(self, which: int) -> ExactPosterior:
-        """The posterior of the population."""
-        del which
-        return self._posterior
-
-    def joint_draws(self, size: int, rng: np.random.Generator) -> list[Float]:
-        """Draws of the parameters of each population."""
-        return [self._posterior.draws(size, rng)]
-
-
-def share(tables: Sequence[CountTable], prior: Prior) -> Shared | Alone:
-    """The posterior of several populations, or of one."""
-    return Shared(tables, prior) if len(tables) > 1 else Alone(tables[0], prior)

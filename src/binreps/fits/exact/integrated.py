@@ -1,0 +1,134 @@
+"""What follows from two grids that agree, whichever rule made them."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from functools import cached_property
+
+import numpy as np
+
+from binreps.counts import CountTable
+from binreps.fits.exact.grid import Grid
+from binreps.fits.posterior import Block, Estimate, Key, Nodes, Posterior, weighted_quantiles
+from binreps.model import Float
+
+LEAST_ERROR = 1e-10
+"""Tails cut off and rounding, which two grids have in common."""
+
+SCORE_TOLERANCE = 1e-7
+"""Of a score on two grids: beyond, it is looked at more closely."""
+
+SLOW = 5.0
+"""Grids of similar size may both be off by more than they differ."""
+
+_KEPT = 1e-3  # of the posterior that must still count once it is reweighted by a new record
+
+
+class Integrated(Posterior):
+    """Two grids that agree, and what follows from their points.
+
+    Attributes
+    ----------
+    counts : CountTable
+    grid, check : Grid
+        The finer and the coarser.
+    """
+
+    def __init__(self, counts: CountTable, check: Grid, grid: Grid, error: float) -> None:
+        super().__init__()
+        self.counts, self.check, self.grid, self.error = counts, check, grid, error
+        self.mean, self.covariance, self.log_evidence = grid.mean, grid.covariance, grid.log_evidence
+
+    @abstractmethod
+    def with_more(self, more: CountTable) -> Integrated:
+        """The posterior with more individuals in the data."""
+
+    @abstractmethod
+    def _scored(self, key: Key) -> Estimate:
+        """E[P(T = 1 | s)]."""
+
+    @abstractmethod
+    def _law_ends(self, key: Key, tails: Float, new: bool) -> Estimate:
+        """Quantiles of P(T = 1 | s; parameters), reweighted by the record itself if it is new."""
+
+    def _ends(self, key: Key, tails: Float, new: bool) -> Estimate:
+        """The same, from the data with the record in them where little of the posterior would be left."""
+        if new and self._kept(key) < _KEPT:
+            return self.with_more(CountTable([key[0]], [key[1]]))._law_ends(key, tails, False)
+        return self._law_ends(key, tails, new)
+
+    def roughly(self, axis: int, probabilities: Float) -> Float:
+        """Quantiles of one parameter to about a percent of a standard deviation, at once."""
+        parameters, mass = self._heavy
+        return weighted_quantiles(parameters[axis], mass, probabilities)
+
+    def nodes(self) -> Iterator[Nodes]:
+        """The coarser grid, then the finer one."""
+        for grid in (self.check, self.grid):
+            yield [Block(grid.parameters, grid.mass)]
+
+    @cached_property
+    def _heavy(self) -> tuple[Float, Float]:
+        """The points that matter of a grid, and their masses."""
+        grid = self._seen
+        mass = grid.mass.ravel()
+        matters = mass > 1e-10 * mass.max()
+        parameters = [np.broadcast_to(x, grid.mass.shape).ravel()[matters] for x in grid.parameters]
+        return np.stack(parameters), mass[matters] / mass[matters].sum()
+
+    @property
+    def _seen(self) -> Grid:
+        """Points from which a closer look starts."""
+        return self.grid
+
+    def _chance(self, key: Key, new: bool) -> Estimate:
+        if key[0] == 0:  # nothing was read: the prevalence
+            return Estimate(float(self.mean[0]), self.error * float(np.sqrt(self.covariance[0, 0])))
+        return self._predicted(key) if new else self._scored(key)
+
+    def _predicted(self, key: Key) -> Estimate:
+        kept = self._kept(key)
+        if kept < _KEPT:
+            return self._predicted_by_refitting(key)
+        value, other = (self._mean(nodes, key, new=True) for nodes in reversed(list(self.nodes())))
+        error = SLOW * abs(value - other) + max(self.error * 1e-3, 1e-13 / kept)
+        if error > SCORE_TOLERANCE:
+            again = self._predicted_by_refitting(key)
+            return again if again.error < error else Estimate(value, error)
+        return Estimate(value, error)
+
+    def _kept(self, key: Key) -> float:
+        """The share of the posterior that still counts once it is reweighted by a new individual's result."""
+        parameters, mass = self._heavy
+        logs = np.logaddexp(*self.model.log_shares(self.model.record(key), *parameters))[0]
+        weight = np.exp(logs - logs.max())
+        return float((mass @ weight) ** 2 / (mass @ weight**2))
+
+    def _predicted_by_refitting(self, key: Key) -> Estimate:
+        """Evidence with the new individual known to be positive, over the evidence without that knowledge."""
+        n, s = key
+        unknown = self.with_more(CountTable([n], [s]))
+        positive = self.with_more(CountTable([n], [s], known=[1]))
+        value = float(np.exp(min(positive.log_evidence - unknown.log_evidence, 0.0)))
+        return Estimate(value, value * (unknown.evidence_error + positive.evidence_error))
+
+    @property
+    def evidence_error(self) -> float:
+        """The numerical error of the log evidence: what the coarser grid has, and rounding."""
+        return abs(self.grid.log_evidence - self.check.log_evidence) + 4e-16 * abs(self.log_evidence)
+
+    def next_positive(self, key: Key, new: bool) -> float:
+        """The probability that one more replicate of such an individual is positive."""
+        if new and self._kept(key) < _KEPT:
+            n, s = key
+            before, after = (self.with_more(CountTable([n + k], [s + k])) for k in (0, 1))
+            return float(np.exp(after.log_evidence - before.log_evidence))
+        nodes = [Block(self.grid.parameters, self.grid.mass)]
+        (_, p, q, *_), shape = self.grid.parameters, self.grid.mass.shape
+        chances, weight = self._weighed(nodes, key, new)
+        p, q = (np.broadcast_to(x, shape).ravel() for x in (p, q))
+        return float(weight @ (chances * (1 - q) + (1 - chances) * p))
+
+    def _quantiles(self, keys: list[Key], tails: Float, new: bool) -> dict[Key, Estimate]:
+        return {key: self._ends(key, tails, new) for key in keys}
