@@ -131,7 +131,7 @@ def _rise(values: Float, top: Float) -> Float:
 def _missed(shape: Float, axis: int) -> Float:
     """The logarithm of the largest of the last coefficients along an axis."""
     last = np.abs(np.tensordot(_last(shape.shape[1]), shape, axes=(1, axis + 1)))
-    return np.log(last.max(axis=(0, 2)))
+    return np.asarray(np.log(last.max(axis=(0, 2))))
 
 
 def _children(cells: Cells, rough: NDArray[np.bool_]) -> Cells:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterator
-from functools import cached_property
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from itertools import count
+from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
-from binreps.counts import CountTable
+from binreps.counts import UNKNOWN, CountTable
 from binreps.fits.exact.grid import Grid
-from binreps.fits.posterior import Block, Estimate, Key, Nodes, Posterior, weighted_quantiles
+from binreps.fits.exact.marginal import Marginal
+from binreps.fits.exact.threads import Threads, quantiles
+from binreps.fits.posterior import Block, Estimate, Key, Memory, Nodes, Posterior, weighted_quantiles
 from binreps.model import Float
 
 LEAST_ERROR = 1e-10
@@ -22,6 +27,14 @@ SCORE_TOLERANCE = 1e-7
 SLOW = 5.0
 """Grids of similar size may both be off by more than they differ."""
 
+SCORE_ENDS = 1e-5
+"""Of the ends of its interval."""
+
+NO_LINE = 1e-9
+"""Of all mass: a line of θ that has less is left out."""
+
+_TABLES = 1e-6  # of the ends of intervals: what cubics between the entries of a table are off
+_LINES_LEFT_OUT = 5e-8  # of a chance, by lines of θ that are too light to count
 _KEPT = 1e-3  # of the posterior that must still count once it is reweighted by a new record
 
 
@@ -41,22 +54,72 @@ class Integrated(Posterior):
         self.mean, self.covariance, self.log_evidence = grid.mean, grid.covariance, grid.log_evidence
 
     @abstractmethod
+    def marginal(self, axis: int) -> Marginal:
+        """The density of one parameter."""
+
+    @abstractmethod
     def with_more(self, more: CountTable) -> Integrated:
         """The posterior with more individuals in the data."""
+
+    @abstractmethod
+    def _threads(self, level: int) -> tuple[list[Threads], Float] | None:
+        """The posterior as lines of θ, and the share of each list: more of them with every level, if any."""
 
     @abstractmethod
     def _scored(self, key: Key) -> Estimate:
         """E[P(T = 1 | s)]."""
 
-    @abstractmethod
-    def _law_ends(self, key: Key, tails: Float, new: bool) -> Estimate:
-        """Quantiles of P(T = 1 | s; parameters), reweighted by the record itself if it is new."""
+    def _law_ends(self, keys: list[Key], tails: Float, new: bool) -> dict[Key, Estimate]:
+        """Quantiles of P(T = 1 | s; parameters), reweighted by the records themselves if they are new.
 
-    def _ends(self, key: Key, tails: Float, new: bool) -> Estimate:
-        """The same, from the data with the record in them where little of the posterior would be left."""
-        if new and self._kept(key) < _KEPT:
-            return self.with_more(CountTable([key[0]], [key[1]]))._law_ends(key, tails, False)
-        return self._law_ends(key, tails, new)
+        From lines of θ, more and more of them until a record has settled.
+        """
+        found: dict[Key, Estimate] = {}
+        near: Float | None = None
+        for level in count():
+            if not keys or (lines := self._lines_at(level)) is None:
+                break
+            near, before = quantiles(*lines, keys, tails, new, near), near
+            value, error = expit(near), np.full(len(keys), np.inf)
+            if before is not None:
+                error = np.max(np.abs(value - expit(before)), axis=1)
+            for key, ends, one in zip(keys, value, error, strict=True):
+                found[key] = Estimate(ends, np.full(tails.size, max(SLOW * one, _TABLES)))
+            rough = error > SCORE_ENDS
+            keys, near = [key for key, one in zip(keys, rough, strict=True) if one], near[rough]
+        return found
+
+    def _chance_on_threads(self, key: Key) -> Estimate:
+        """E[P(T = 1 | s)] from lines of θ."""
+
+        def chance(lines: list[Threads], shares: Float) -> float:
+            return float(shares @ [one.chance(key) for one in lines])
+
+        return self._on_threads(chance, SCORE_TOLERANCE / 10)
+
+    def _on_threads(self, function: Callable[[list[Threads], Float], Any], tol: float) -> Estimate:
+        """What follows from lines of θ and their shares, more and more of them until it settles."""
+        value, error = None, np.inf
+        for level in count():
+            if (lines := self._lines_at(level)) is None:
+                break
+            value, before = function(*lines), value
+            if before is not None:
+                error = float(np.max(np.abs(value - before)))
+                if error < tol:
+                    break
+        return Estimate(value, max(SLOW * error, _LINES_LEFT_OUT))
+
+    def _lines_at(self, level: int) -> tuple[list[Threads], Float] | None:
+        """The lines of a level, made once."""
+        found: tuple[list[Threads], Float] | None = self._lines_of_theta.get(
+            level, partial(self._threads, level)
+        )
+        return found
+
+    @cached_property
+    def _lines_of_theta(self) -> Memory:
+        return Memory(4)
 
     def roughly(self, axis: int, probabilities: Float) -> Float:
         """Quantiles of one parameter to about a percent of a standard deviation, at once."""
@@ -131,4 +194,15 @@ class Integrated(Posterior):
         return float(weight @ (chances * (1 - q) + (1 - chances) * p))
 
     def _quantiles(self, keys: list[Key], tails: Float, new: bool) -> dict[Key, Estimate]:
-        return {key: self._ends(key, tails, new) for key in keys}
+        """From the data with the record in them where little of the posterior would be left."""
+        again = [key for key in keys if new and self._kept(key) < _KEPT]
+        found = self._law_ends([key for key in keys if key not in again], tails, new)
+        for key in again:
+            found |= self.with_more(CountTable([key[0]], [key[1]]))._law_ends([key], tails, False)
+        return found
+
+
+def has_cell(counts: CountTable, key: Key) -> bool:
+    """Whether someone of unknown status has these results."""
+    n, s = key
+    return bool(np.any((counts.n == n) & (counts.s == s) & (counts.known == UNKNOWN)))

@@ -182,11 +182,12 @@ class Panels(Marginal):
 
     def _coordinate(self, x: Any) -> Float:
         x = np.asarray(x, dtype=float)
-        return np.clip(x if self.scale is None else self.scale.coordinate(x), self._low, self._high)
+        w = x if self.scale is None else self.scale.coordinate(x)
+        return np.asarray(np.clip(w, self._low, self._high))
 
     def _below(self, w: Float) -> Float:
         each = [one.cumulative(w[..., None]).sum(axis=-1) for one in self._series]
-        return np.clip(sum(each), 0.0, 1.0)
+        return np.asarray(np.clip(sum(each), 0.0, 1.0))
 
     def _height_at(self, w: Float) -> Float:
         total = np.zeros(w.shape)

@@ -5,18 +5,26 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
-from binreps.counts import UNKNOWN, CountTable
+from binreps.counts import CountTable
 from binreps.errors import FitError
 from binreps.fits.exact.chart import Box, Chart, Place
 from binreps.fits.exact.density import Density, informative
 from binreps.fits.exact.draws import draw
 from binreps.fits.exact.grid import Grid, NoMassError
-from binreps.fits.exact.integrated import LEAST_ERROR, SCORE_TOLERANCE, SLOW, Integrated
+from binreps.fits.exact.integrated import (
+    LEAST_ERROR,
+    NO_LINE,
+    SCORE_ENDS,
+    SCORE_TOLERANCE,
+    SLOW,
+    Integrated,
+    has_cell,
+)
 from binreps.fits.exact.lattice import CUT, Frame, TooManyPointsError, frame_of
 from binreps.fits.exact.lines import Bundle, Crossings, bundles
 from binreps.fits.exact.marginal import Marginal, Scale, Wave
@@ -35,7 +43,7 @@ from binreps.fits.exact.rules import (
 )
 from binreps.fits.exact.shared import Shared
 from binreps.fits.exact.tensor import Tensor, Tensors
-from binreps.fits.exact.threads import Threads, quantiles
+from binreps.fits.exact.threads import Threads
 from binreps.fits.exact.wave import How, wave
 from binreps.fits.point.climb import scan
 from binreps.fits.point.objective import Objective
@@ -50,9 +58,8 @@ _HOPELESS, _SLOWLY = 0.5, 0.01  # sds between two products of rules: no third wi
 _WORTH = 0.05  # sds: a model that is no better integrated than that is refused
 _GOOD = 1e-6  # sds: a posterior that is not integrated better is tried on cells
 _LEAST_IN_FOUR = 1e-7  # where less of the tails is kept
-_TABLES = 1e-6  # of the ends of intervals: what cubics between the entries of a table are off
-_LINES_LEFT_OUT = 5e-8  # of a chance, by lines of θ that are too light to count
-_SCORE_ENDS = 1e-5  # of the ends of its interval
+_DENSER = 2  # times the points of θ that a sum needs, for the polynomial through them
+_LEAST_THREADS = 24  # points of any other axis: a chance is no polynomial, however few the data
 _CLOSEST_LINES = 0.5  # of the spacings of lines: closer ones cost more than they tell
 _COARSER, _CLOSER, _CLOSEST = 1.13, 0.75, 0.2  # spacings of waves that are compared, and the least
 _TAILS = np.array([0.01, 0.05, 0.5, 0.95, 0.99])  # at which two waves are compared
@@ -350,11 +357,7 @@ class ExactPosterior(Integrated):
             return roughly
         if self._singular:
             return self._twin._scored(key)
-
-        def chance(lines: list[Threads], shares: Float) -> float:
-            return float(shares @ [one.chance(key) for one in lines])
-
-        found = self._on_threads(chance, SCORE_TOLERANCE / 10)
+        found = self._chance_on_threads(key)
         if self.small or found.error < SCORE_TOLERANCE or len(self.mean) > 3:
             return found
         return min(found, self._twin._scored(key), key=lambda one: float(one.error))
@@ -370,50 +373,36 @@ class ExactPosterior(Integrated):
         _, (p, _), (q, _) = self.density.prior
         return min(p, q) < 1 and len(self.mean) < 4
 
-    def _on_threads(self, function: Callable[[list[Threads], Float], Any], tol: float) -> Estimate:
-        """What follows from lines of θ and their shares, more and more of them until it settles."""
-        grid = self.grid
-        assert isinstance(grid, Tensors)
-        value, error = None, np.inf
-        for more in _MORE_THREADS if len(self.mean) < 4 else _FEWER_THREADS:
-            lines = self._threads.get(more, partial(self._lines_of_theta, grid.parts, more))
-            value, before = function(lines, grid.shares), value
-            if before is not None:
-                error = float(np.max(np.abs(value - before)))
-                if error < tol:
-                    break
-        return Estimate(value, max(SLOW * error, _LINES_LEFT_OUT))
+    def _threads(self, level: int) -> tuple[list[Threads], Float] | None:
+        """Products with more and more points of p and q: a score may jump."""
+        detail = _MORE_THREADS if len(self.mean) < 4 else _FEWER_THREADS
+        if level == len(detail):
+            return None
+        assert isinstance(self.grid, Tensors)
+        found = []
+        for part in self.grid.parts:
+            first, *others = (max(size, _LEAST_THREADS) for size in part.sizes)
+            sizes = (_DENSER * first, *(round(detail[level] * size) for size in others))
+            grid = Tensor(self.density, sizes, part.ends)
+            heavy = grid.mass.sum(axis=1) > NO_LINE
+            errors = [x[heavy] for x in grid.errors]
+            found.append(Threads(self.model, errors, grid.mass[heavy], grid.axes[0]))
+        return found, self.grid.shares
 
-    def _lines_of_theta(self, parts: list[Tensor], more: float) -> list[Threads]:
-        return [Threads(self.density, part, more) for part in parts]
-
-    def _ends_on_threads(self, key: Key, tails: Float, new: bool) -> Estimate:
-        """Quantiles of a chance from lines of θ."""
-        near: Float | None = None
-
-        def ends(lines: list[Threads], shares: Float) -> Float:
-            nonlocal near
-            near = quantiles(lines, shares, key, tails, new, near)
-            return np.asarray(expit(near))
-
-        value, error = self._on_threads(ends, _SCORE_ENDS)
-        return Estimate(value, np.full(tails.size, max(error, _TABLES)))
-
-    @cached_property
-    def _threads(self) -> Memory:
-        return Memory(len(_MORE_THREADS))
-
-    def _law_ends(self, key: Key, tails: Float, new: bool) -> Estimate:
+    def _law_ends(self, keys: list[Key], tails: Float, new: bool) -> dict[Key, Estimate]:
         """From lines of θ, from lines of a ridge, or from the twin."""
         if self._singular:
-            return self._twin._law_ends(key, tails, new)
-        if isinstance(self.grid, Tensors):
-            found = self._ends_on_threads(key, tails, new)
-            if self.small or len(self.mean) > 3 or found.error.max() < SLOW * _SCORE_ENDS:
-                return found
-            other = self._twin._law_ends(key, tails, new)
-            return found if found.error.max() < other.error.max() else other
+            return self._twin._law_ends(keys, tails, new)
+        if not isinstance(self.grid, Tensors):
+            return {key: self._ends_on_ridge(key, tails, new) for key in keys}
+        found = super()._law_ends(keys, tails, new)
+        rough = [key for key, one in found.items() if one.error.max() > SLOW * SCORE_ENDS]
+        if rough and not self.small and len(self.mean) < 4:
+            better = self._twin._law_ends(rough, tails, new)
+            found |= {key: one for key, one in better.items() if one.error.max() < found[key].error.max()}
+        return found
 
+    def _ends_on_ridge(self, key: Key, tails: Float, new: bool) -> Estimate:
         def apart(one: Marginal, other: Marginal) -> float:
             return float(np.max(np.abs(expit(one.quantile(tails)) - expit(other.quantile(tails)))))
 
@@ -455,12 +444,6 @@ def _logit_of(place: Place, axis: int, end: float) -> Float:
         log_x = log_x - np.log(end)
         log_rest = np.log(np.maximum(-np.expm1(log_x), 1e-300))
     return np.asarray(log_x - log_rest)
-
-
-def has_cell(counts: CountTable, key: Key) -> bool:
-    """Whether someone of unknown status has these results."""
-    n, s = key
-    return bool(np.any((counts.n == n) & (counts.s == s) & (counts.known == UNKNOWN)))
 
 
 class Alone:

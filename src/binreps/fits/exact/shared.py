@@ -7,12 +7,12 @@ population, the others are a weight on (p, q).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-from scipy.special import betaln, expit, logit
+from scipy.special import betaln, logit
 
 from binreps.counts import CountTable
 from binreps.fits.exact.cells import Cells, lines, resolve
@@ -27,13 +27,14 @@ from binreps.fits.exact.conditional import (
     snapped,
 )
 from binreps.fits.exact.density import Density, Mixtures, informative
-from binreps.fits.exact.gauss import Interval, Series, invert, jacobi_polynomials, series_matrix, series_tail
+from binreps.fits.exact.gauss import Interval, jacobi_polynomials, series_matrix, series_tail
 from binreps.fits.exact.grid import Grid
-from binreps.fits.exact.integrated import LEAST_ERROR, SCORE_TOLERANCE, SLOW, Integrated
+from binreps.fits.exact.integrated import LEAST_ERROR, NO_LINE, SCORE_TOLERANCE, SLOW, Integrated, has_cell
 from binreps.fits.exact.marginal import Marginal, Panels, Scale
 from binreps.fits.exact.rules import POWER
 from binreps.fits.exact.tensor import rate_interval, rate_weights
-from binreps.fits.posterior import Block, Estimate, Key, Memory, weighted_quantiles
+from binreps.fits.exact.threads import Threads
+from binreps.fits.posterior import Estimate, Key, Memory
 from binreps.model import ALIKE, Float, Prior
 
 _ROUGH, _FINE = (6, 0.03), (12, 1e-6)  # points of a cell's side, what may be missed: to look, to integrate
@@ -47,8 +48,7 @@ _HEAVY = 12.0  # points with e^−12 of the heaviest still count
 _SETTLED, _ROUNDING = 1e-10, 1e-21  # log ∫ over θ may change by so much with more nodes; per individual
 _AGREED = 1e-8  # two marginals that differ by less mass are the same
 _TAIL = 1e-9  # a series has died out when its last terms are this small
-_INTERVAL_TOLERANCE = 1e-6  # of a quantile of a chance
-_NO_MASS, _NO_LINE = 1e-15, 1e-10  # of the heaviest point, and of all mass
+_NO_MASS = 1e-15  # of the heaviest point
 _HALVINGS = 7  # of a marginal of θ
 
 
@@ -109,36 +109,16 @@ class SharedGrid:
         theta, log_mass = masses(one, Lines(inner.lower, inner.upper), self.errors, size)
         return theta, log_mass + (self.log_mass - inner.log_mass)[:, None]
 
-    def score_quantile(self, which: int, key: Key, tails: Float, log_weight: Any) -> Float:
-        """Quantiles of the log odds of a record, reweighted by e^log_weight(θ, p, q) if it is given.
-
-        Given p and q they grow with θ: their distribution function is a sum over lines of θ.
-        """
-        errors, inner = self.errors, self.inner[which]
-        theta, log_mass = self._rows(which, 2 * self.theta)
-        if log_weight is not None:
-            log_mass = log_mass + log_weight(theta, errors.p[:, None], errors.q[:, None])
+    def threads(self, which: int) -> tuple[list[Threads], Float]:
+        """One population's lines of θ, by the ends that they reach, and the share of each sort."""
+        inner = self.inner[which]
+        log_mass = self._rows(which, 2 * self.theta)[1]
         mass = np.exp(log_mass - log_mass.max())
-        mass /= mass.sum()
-        heavy = mass.sum(axis=1) > _NO_LINE
-        mass, theta = mass[heavy] / mass[heavy].sum(), theta[heavy]
-        lines_of_theta = Lines(inner.lower[heavy], inner.upper[heavy])
-        negative, positive = ALIKE.log_classes(ALIKE.record(key), errors.p[heavy], errors.q[heavy])
-        evidence = positive[0] - negative[0]
-        kinds = lines_of_theta.kinds(self.shared.prior)
-        parts = [(Series(kind, mass[same]), evidence[same]) for same, kind in kinds]
-        near = weighted_quantiles((logit(theta) + evidence[:, None]).ravel(), mass.ravel(), tails)
-
-        def law(z: Float) -> tuple[Float, Float]:
-            below, height = np.zeros(z.size), np.zeros(z.size)
-            for part, add in parts:
-                x = expit(z[:, None] - add)
-                below += part.cumulative(x).sum(axis=1)
-                inside = (x > part.interval.lower) & (x < part.interval.upper)
-                height += np.where(inside, part.density(x) * x * (1 - x), 0.0).sum(axis=1)
-            return below, height
-
-        return invert(law, tails, near, tol=1e-10)
+        heavy = np.flatnonzero(mass.sum(axis=1) > NO_LINE * mass.sum())
+        errors, mass = [self.errors.p[heavy], self.errors.q[heavy]], mass[heavy] / mass[heavy].sum()
+        kinds = Lines(inner.lower[heavy], inner.upper[heavy]).kinds(self.shared.prior)
+        found = [Threads(ALIKE, [x[same] for x in errors], mass[same], kind) for same, kind in kinds]
+        return found, np.array([mass[same].sum() for same, _ in kinds])
 
     def theta_masses(self, which: int, inside: Interval) -> Float:
         """The marginal of one population's θ on an interval, as masses at the nodes of its rule."""
@@ -190,8 +170,8 @@ class Shared:
         """One cell that holds all logits of error rates that matter."""
         _, (a, b), (c, d) = self.prior
         if self.prior.better_than_chance:
-            far = _FAR / min(a, b, c, d, 1.0) + _FAR
-            return Cells(np.full((2, 1), -far), np.full((2, 1), 2 * far), np.ones(1, bool))
+            furthest = _FAR / min(a, b, c, d, 1.0) + _FAR
+            return Cells(np.full((2, 1), -furthest), np.full((2, 1), 2 * furthest), np.ones(1, bool))
         far = _FAR / np.minimum([[a], [c]], 1.0) + _FAR
         return Cells(-far, far, np.zeros(1, bool))
 
@@ -408,38 +388,22 @@ class SharedPosterior(Integrated):
         middle, shapes = float(panel.lower + panel.upper) / 2, self.shared.prior.prevalence
         return rate_interval(shapes, panel.lower, middle), rate_interval(shapes, middle, panel.upper)
 
-    def _scored(self, key: Key) -> Estimate:
-        """On finer and finer grids until two agree."""
-
-        def mean(grid: SharedGrid) -> Float:
-            nodes = grid.of(self.which)
-            return np.array([self._mean([Block(nodes.parameters, nodes.mass)], key, new=False)])
-
-        (value,), (error,) = self._refined(mean, SCORE_TOLERANCE / SLOW)
-        return Estimate(min(value, 1.0), SLOW * error + self.error * 1e-3)
-
-    def _law_ends(self, key: Key, tails: Float, new: bool) -> Estimate:
-        """Quantiles of the log odds on finer and finer grids until two agree."""
-        weight = partial(self._log_weight, key) if new else None
-
-        def ends(grid: SharedGrid) -> Float:
-            return np.asarray(expit(grid.score_quantile(self.which, key, tails, weight)))
-
-        value, error = self._refined(ends, _INTERVAL_TOLERANCE)
-        return Estimate(value, np.maximum(2 * error, 1e-9))
-
-    def _refined(self, function: Callable[[SharedGrid], Float], tol: float) -> tuple[Float, Float]:
-        """What follows from a grid, and how far that from the one before differs."""
+    def _threads(self, level: int) -> tuple[list[Threads], Float] | None:
+        """Those of the check, of the grid, and of finer ones while these are few enough."""
+        if level == 0:
+            return self.shared.check.threads(self.which)
         grid: SharedGrid | None = self.shared.grid
-        value, error = function(self.shared.check), np.full(1, np.inf)
-        while grid is not None and np.max(error) > tol:
-            value, before = function(grid), value
-            error, grid = np.abs(value - before), self.shared.finer(grid, _MOST_NODES)
-        return value, error
+        for _ in range(level - 1):
+            grid = self.shared.finer(grid, _MOST_NODES) if grid else None
+        return grid.threads(self.which) if grid else None
 
-    def _log_weight(self, key: Key, theta: Float, p: Float, q: Float) -> Float:
-        """log P(s) of a new individual."""
-        return np.asarray(np.logaddexp(*ALIKE.log_shares(ALIKE.record(key), theta, p, q))[0])
+    def _scored(self, key: Key) -> Estimate:
+        """On the two grids, or from lines of θ where they differ."""
+        value, other = (self._mean(nodes, key, new=False) for nodes in reversed(list(self.nodes())))
+        found = Estimate(min(value, 1.0), SLOW * abs(value - other) + self.error * 1e-3)
+        if found.error < SCORE_TOLERANCE and has_cell(self.counts, key):
+            return found
+        return self._chance_on_threads(key)
 
     def draws(self, size: int, rng: np.random.Generator) -> Float:
         """By inverse distribution functions: p and q, then θ given both (evaluated)."""
