@@ -30,9 +30,6 @@ SLOW = 5.0
 SCORE_ENDS = 1e-5
 """Of the ends of its interval."""
 
-NO_LINE = 1e-9
-"""Of all mass: a line of θ that has less is left out."""
-
 _TABLES = 1e-6  # of the ends of intervals: what cubics between the entries of a table are off
 _LINES_LEFT_OUT = 5e-8  # of a chance, by lines of θ that are too light to count
 _KEPT = 1e-3  # of the posterior that must still count once it is reweighted by a new record

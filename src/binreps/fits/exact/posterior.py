@@ -18,7 +18,6 @@ from binreps.fits.exact.draws import draw
 from binreps.fits.exact.grid import Grid, NoMassError
 from binreps.fits.exact.integrated import (
     LEAST_ERROR,
-    NO_LINE,
     SCORE_ENDS,
     SCORE_TOLERANCE,
     SLOW,
@@ -43,7 +42,7 @@ from binreps.fits.exact.rules import (
 )
 from binreps.fits.exact.shared import Shared
 from binreps.fits.exact.tensor import Tensor, Tensors
-from binreps.fits.exact.threads import Threads
+from binreps.fits.exact.threads import Threads, heavy
 from binreps.fits.exact.wave import How, wave
 from binreps.fits.point.climb import scan
 from binreps.fits.point.objective import Objective
@@ -384,9 +383,9 @@ class ExactPosterior(Integrated):
             first, *others = (max(size, _LEAST_THREADS) for size in part.sizes)
             sizes = (_DENSER * first, *(round(detail[level] * size) for size in others))
             grid = Tensor(self.density, sizes, part.ends)
-            heavy = grid.mass.sum(axis=1) > NO_LINE
-            errors = [x[heavy] for x in grid.errors]
-            found.append(Threads(self.model, errors, grid.mass[heavy], grid.axes[0]))
+            some = heavy(grid.mass)
+            errors = [x[some] for x in grid.errors]
+            found.append(Threads(self.model, errors, grid.mass[some], grid.axes[0]))
         return found, self.grid.shares
 
     def _law_ends(self, keys: list[Key], tails: Float, new: bool) -> dict[Key, Estimate]:

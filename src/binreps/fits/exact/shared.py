@@ -29,11 +29,11 @@ from binreps.fits.exact.conditional import (
 from binreps.fits.exact.density import Density, Mixtures, informative
 from binreps.fits.exact.gauss import Interval, jacobi_polynomials, series_matrix, series_tail
 from binreps.fits.exact.grid import Grid
-from binreps.fits.exact.integrated import LEAST_ERROR, NO_LINE, SCORE_TOLERANCE, SLOW, Integrated, has_cell
+from binreps.fits.exact.integrated import LEAST_ERROR, SCORE_TOLERANCE, SLOW, Integrated, has_cell
 from binreps.fits.exact.marginal import Marginal, Panels, Scale
 from binreps.fits.exact.rules import POWER
 from binreps.fits.exact.tensor import rate_interval, rate_weights
-from binreps.fits.exact.threads import Threads
+from binreps.fits.exact.threads import Threads, heavy
 from binreps.fits.posterior import Estimate, Key, Memory
 from binreps.model import ALIKE, Float, Prior
 
@@ -114,9 +114,9 @@ class SharedGrid:
         inner = self.inner[which]
         log_mass = self._rows(which, 2 * self.theta)[1]
         mass = np.exp(log_mass - log_mass.max())
-        heavy = np.flatnonzero(mass.sum(axis=1) > NO_LINE * mass.sum())
-        errors, mass = [self.errors.p[heavy], self.errors.q[heavy]], mass[heavy] / mass[heavy].sum()
-        kinds = Lines(inner.lower[heavy], inner.upper[heavy]).kinds(self.shared.prior)
+        some = heavy(mass)
+        errors, mass = [self.errors.p[some], self.errors.q[some]], mass[some] / mass[some].sum()
+        kinds = Lines(inner.lower[some], inner.upper[some]).kinds(self.shared.prior)
         found = [Threads(ALIKE, [x[same] for x in errors], mass[same], kind) for same, kind in kinds]
         return found, np.array([mass[same].sum() for same, _ in kinds])
 

@@ -25,7 +25,15 @@ _STRETCH = Stretch()
 _SPACING, _RESOLVED = 0.1, 0.25  # of a table, and in standard deviations: cubics are 10⁻⁶ off at most
 _LINES, _NODES = 300, 12  # about as many, at most twice, tell roughly where a quantile lies
 _AT_ONCE = 100_000  # numbers of one array
+_LEFT_OUT = 2e-8  # of all mass, in lines that are too light
 _FAR = 22.0  # e^−22 of a line lies beyond the ends of its table
+
+
+def heavy(mass: Float) -> Index:
+    """The lines that count, of masses (lines, nodes): what is left out of all is too little to show."""
+    lines = mass.sum(axis=1)
+    order = np.argsort(lines)
+    return np.sort(order[np.cumsum(lines[order]) > _LEFT_OUT * lines.sum()])
 
 
 class Table(NamedTuple):
