@@ -6,8 +6,8 @@ With
     θ = expit u, p = ½ expit y₁, q = ½ expit y₂ (both below ½), or p = expit y₁, q = (1 − p) expit y₂
 
 the density of (u, y₁, y₂) is smooth and dies out on all sides; with logits that are 2 sinh(w/2) it does so
-at once. Equally spaced points sum it with an error that falls faster than any power of their distance; two grids
-that share no point tell how far the finer can be trusted (`agreement`). Between points of an axis sinc
+at once. Equally spaced points sum it with an error that falls faster than any power of their distance; two
+grids that share no point tell how far the finer can be trusted (`agreement`). Between points of an axis sinc
 functions are exact, so distribution functions follow without any further rule.
 """
 

@@ -22,7 +22,7 @@ from binreps.model import Float, Model
 Index = NDArray[np.int64]
 
 _STRETCH = Stretch()
-_SPACING, _RESOLVED = 0.1, 0.25  # of a table, and in standard deviations: cubics are 10⁻⁶ off at most
+_SPACING, _RESOLVED = 0.08, 0.2  # of a table, and in standard deviations: cubics are 10⁻⁶ off at most
 _LINES, _NODES = 300, 12  # about as many, at most twice, tell roughly where a quantile lies
 _AT_ONCE = 100_000  # numbers of one array
 _LEFT_OUT = 2e-8  # of all mass, in lines that are too light
