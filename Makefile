@@ -25,7 +25,8 @@ lint: $(VENV)/developed  ## style and types
 bench: .venv-bench/installed  ## side by side with the peers: a few minutes, or ARGS=--full
 	.venv-bench/bin/python -m benchmarks $(ARGS)
 
-docs: .venv-docs/installed  ## the guide and the reference, into site/
+docs: .venv-docs/installed $(VENV)/installed  ## the guide with its pictures and the reference, into site/
+	$(BIN)/python examples/pictures.py
 	.venv-docs/bin/zensical build --clean --strict
 
 paper: $(VENV)/developed  ## every table and figure of the paper, compared with what it prints

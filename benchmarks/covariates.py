@@ -72,7 +72,9 @@ def run(settings: Settings) -> list[Section]:
         own = float(np.max(np.abs(moments(fit.cloud)[0] - mean) / sd))
         theirs, compiling, sampling = sampled(table)
         name = f"N = {power(size)}, d = {columns}"
-        ratios[f"{name}: times the peer's sampling time"] = Ratio(sampling / seconds, claim=30, slack=0.4)
+        ratios[f"{name}: times the peer's sampling time"] = Ratio(
+            sampling / seconds, claim=30 if size >= 10**4 else None, slack=0.4
+        )
         rows.append(
             {
                 "study": name,

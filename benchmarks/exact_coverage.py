@@ -1,8 +1,8 @@
 """Whether 90 % intervals of `fit_bayes` hold in 90 % of studies drawn from the prior, in both regions.
 
-`python -m benchmarks.exact_coverage --studies 700`. Rates are drawn from the prior itself, statuses and results
-from the model; so the intervals of prevalence and error rates hold with their probability, up to chance: each
-number is beside its distance from 90 % in binomial standard errors, which must not be more than 3.
+`python -m benchmarks.exact_coverage --studies 700`. Rates are drawn from the prior itself, statuses and
+results from the model; so the intervals of prevalence and error rates hold with their probability, up to
+chance: each number is beside its distance from 90 % in binomial standard errors, of which 3 are too many.
 """
 
 from __future__ import annotations

@@ -116,7 +116,8 @@ def slider(address: str, moves: int) -> list[float]:
         page = browser.new_page(viewport={"width": 1280, "height": 900})
         page.goto(address)
         page.set_input_files("#file", {"name": "counts.csv", "mimeType": "text/csv", "buffer": text.encode()})
-        expect(page.locator("#lattice td[data-n]").first).to_be_visible(timeout=60_000)
+        page.click("#confirm")
+        expect(page.locator("#triangle button").first).to_be_visible(timeout=60_000)
         page.focus("#inconclusive")
         for i in range(moves):
             page.keyboard.press("ArrowLeft" if i // 20 % 2 else "ArrowRight")

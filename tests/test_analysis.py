@@ -18,9 +18,10 @@ import binreps as br
 from binreps.fits.populations import PopulationsFit
 from binreps.show.figures import figures
 from binreps.show.summary import summary
-from binreps.show.wording import command_line, methods_paragraph, percent, python_lines, with_interval
+from binreps.show.wording import command_line, methods_paragraph, python_lines, with_interval
 from binreps.study.datasets import SCREENING_FILE
 from binreps.study.simulate import simulate_counts
+from binreps.words import percent
 from screening import screening_counts
 
 COUNTS = screening_counts()
@@ -62,11 +63,11 @@ def test_any_method_can_decide() -> None:
 
 @pytest.mark.slow
 def test_correlated_replicates_can_decide() -> None:
-    analysis = br.analyse(COUNTS, br.Settings("overdispersed"))
+    analysis = br.analyse(COUNTS, br.Settings(model="correlated"))
     fit = br.fit_overdispersed(COUNTS)
     assert analysis.fit == fit
     assert analysis.main.rates(0.9)["lower"][:3] == tuple(fit.interval(0.9)[0])
-    assert "overdispersed" in analysis.main.rates(0.9).columns
+    assert "correlated" in analysis.main.rates(0.9).columns
 
 
 def test_the_findings_are_those_of_check() -> None:
@@ -110,7 +111,7 @@ def test_populations_share_the_test(tmp_path: Path) -> None:
     content = json.loads(files[3].read_text(encoding="utf-8"))
     assert br.load_fit(files[3]) == analysis.fit
     assert [part["name"] for part in content["populations"]] == ["a", "b"]
-    with pytest.raises(br.OptionError, match="several populations are fitted by the method bayes"):
+    with pytest.raises(br.OptionError, match="the model populations is fitted by the method bayes"):
         br.analyse(path, br.Settings("map"), population="site")
 
 
@@ -136,7 +137,7 @@ def test_data_that_rest_on_the_prior_say_so() -> None:
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"method": "mean"}, "method must be one of average, median, map, bayes, overdispersed, got 'mean'"),
+        ({"method": "mean"}, "method must be one of average, median, map, bayes, got 'mean'"),
         ({"level": 1.5}, "level must be between 0 and 1"),
         ({"loss": br.Loss(inconclusive=0)}, "thresholds follow only from costs > 0"),
         ({"replicates": 0}, "replicates must be a whole number from 1"),
@@ -150,7 +151,7 @@ def test_settings_that_cannot_be(settings: dict[str, Any], sentence: str) -> Non
 def test_the_summary_holds_every_number_in_full(example: br.Analysis) -> None:
     content = json.loads(json.dumps(summary(example), allow_nan=False))
     assert content["schema"] == "binreps analysis"
-    assert content["version"] == 2
+    assert content["version"] == 3
     assert content["input"]["missing"] == 7
     assert len(content["input"]["files"][0]["sha256"]) == 64
     (part,) = content["populations"]
@@ -186,11 +187,11 @@ def test_a_share_is_never_rounded_to_certainty() -> None:
 def test_an_explanation_names_the_cheapest_answer() -> None:
     fit = br.fit_bayes(COUNTS)
     for s in range(7):
-        sentence = br.explain(6, s, fit, LOSS, new=True)
+        sentence = br.explain(fit, LOSS, 6, s, new=True).sentence
         answer = br.decision_words(LOSS.classify(fit.predict(6, s)))
         assert sentence.endswith(f"the cheapest is {answer}.")
-        assert f"With {s} positive of 6 replicates" in sentence
-    assert "gives no probability" in br.explain(0, 0, br.fit_average(COUNTS), LOSS)
+        assert f"With {s} positive of 6 tests" in sentence
+    assert "gives no probability" in str(br.explain(br.fit_average(COUNTS), LOSS, 0, 0))
 
 
 @pytest.mark.slow

@@ -238,7 +238,11 @@ def test_the_next_replicate_is_advised(
     assert [row["action"] for row in content["rule"]] == list(rule.table()["action"])
     assert sum(row["measure"] for row in content["measure_again"]) == 9
     assert "whom to measure again" in run(capsys, *words)[1]
-    assert run(capsys, *words, SCREENING_FILE, "--out", tmp_path / "who.csv")[0] == 0
+    picture = tmp_path / "rule.svg"
+    code, out, _ = run(capsys, *words, SCREENING_FILE, "--out", tmp_path / "who.csv", "--figure", picture)
+    assert code == 0
+    assert "P003" in out
+    assert picture.read_text(encoding="utf-8").startswith("<svg")
     with (tmp_path / "who.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 120
@@ -280,3 +284,28 @@ def test_groups_whose_estimates_rest_on_the_prior_are_counted(
     code, out, _ = run(capsys, "analyse", path, "--by", "clinic")
     assert code == 0
     assert "in 1 of 2 groups the data alone cannot tell" in out
+
+
+def test_without_a_command_it_says_what_to_try_first(capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, _ = run(capsys)
+    assert code == 0
+    assert "binreps analyse tests.csv --out results" in out
+
+
+def test_groups_have_a_report_and_what_each_result_is_answered(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    path, out = tmp_path / "assays.csv", tmp_path / "out"
+    cells = [(g, s) for g in ("<a>", "b") for s, many in enumerate((20, 3, 1, 9)) for _ in range(many)]
+    rows = "".join(f"{g},{i},3,{s}\n" for i, (g, s) in enumerate(cells))
+    path.write_text(f"assay,well,n,s\n{rows}", encoding="utf-8")
+    assert run(capsys, "analyse", path, "--by", "assay", "--out", out, "--title", "Assays")[0] == 0
+    fit = br.fit_bayes(br.CountTable([3] * 4, range(4), [20, 3, 1, 9]))
+    with (out / "scores.csv").open(encoding="utf-8") as file:
+        scores = [row for row in csv.DictReader(file) if row["assay"] == "b"]
+    assert [float(row["score"]) for row in scores] == pytest.approx(fit.score(3, [0, 1, 2, 3]), abs=1e-6)
+    assert [row["decision"] for row in scores] == br.Loss().words(fit.score(3, [0, 1, 2, 3]))
+    page = (out / "report.html").read_text(encoding="utf-8")
+    assert "<h1>Assays</h1>" in page
+    assert "&lt;a&gt;" in page
+    assert f"{fit.rates.prevalence:.1%}" in page

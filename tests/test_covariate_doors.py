@@ -108,7 +108,7 @@ def test_records_are_analysed_without_a_file() -> None:
 
 
 @pytest.mark.slow
-def test_the_page_says_where_covariates_come_in(file: Path) -> None:
+def test_the_page_gets_covariates_with_the_cells(file: Path) -> None:
     pytest.importorskip("fastapi")
     from binreps.web.requests import FileRequest
     from binreps.web.uploads import read_cells
@@ -116,5 +116,35 @@ def test_the_page_says_where_covariates_come_in(file: Path) -> None:
 
     request = FileRequest(columns={**COLUMNS, "truth": "status"})
     found = read_cells(request, file, "tests.csv")
-    assert "covariates-in-report" in {note["id"] for note in found["notes"]}
+    assert found["columns"]["covariates"] == ["age", "site"]
     assert written_summary(request, file, "tests.csv")["populations"][0]["odds_ratios"]
+
+
+def test_figures_are_those_of_the_fit_that_decides(analysis: br.Analysis) -> None:
+    """The cost by the truth uses everyone's covariates, and what is expected is by the same fit."""
+    part = analysis.main
+    risks = part.risks
+    assert risks is not None
+    at = {}
+    for name in ("Bayes", "Covariates"):  # the lines of the figure at the cost that was set
+        points = [(row["inconclusive"], row["risk"]) for row in risks if row["method"] == name]
+        at[name] = np.interp(SETTINGS.loss.inconclusive, *np.transpose(points))
+    assert at["Covariates"] == pytest.approx(part.judged["covariates"].mean_risk, abs=0.005)
+    assert at["Bayes"] == pytest.approx(part.judged["bayes"].mean_risk, abs=0.005)
+    expected = part.expected
+    assert expected is not None
+    assert sum(expected["mean"]) == pytest.approx(150, abs=1e-6)
+
+
+def test_counts_are_expected_by_those_who_have_them() -> None:
+    """Where the old are measured three times and the young once, each has a prevalence of its own."""
+    rng = np.random.default_rng(2)
+    age = rng.integers(20, 80, 400)
+    n = np.where(age > 50, 3, 1)
+    s = rng.binomial(n, np.where(rng.random(400) < 1 / (1 + np.exp((55 - age) / 6)), 0.9, 0.05))
+    fit = br.fit_covariates(br.CovariateTable(n, s, {"age": age}), tol=0.05)
+    young, old = fit.among(1).rates.prevalence, fit.among(3).rates.prevalence
+    assert young < 0.2 < 0.6 < old
+    table = br.predictive_counts(fit, rng=1, size=400)
+    for observed, low, high in zip(table["observed"], table["lower"], table["upper"], strict=True):
+        assert low - 3 <= observed <= high + 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import duckdb
@@ -13,9 +14,11 @@ import pytest
 from numpy.testing import assert_allclose
 
 import binreps as br
+from binreps.formula import Formula
 from binreps.tables.design import read_entries
 from binreps.tables.opened import OpenTable, open_table
 from covariate_studies import screening
+from engines import ENGINES, rows_of
 
 COLUMNS = {"individual": "patient", "result": "test", "covariates": ["age", "site"]}
 
@@ -36,14 +39,7 @@ def long_frame(size: int = 120) -> pd.DataFrame:
 
 
 FRAME = long_frame()
-ENGINES = {
-    "pandas": lambda: FRAME,
-    "categories": lambda: FRAME.astype({"site": "category"}),
-    "polars": lambda: pl.from_pandas(FRAME),
-    "lazy": lambda: pl.from_pandas(FRAME).lazy(),
-    "arrow": lambda: pa.Table.from_pandas(FRAME),
-    "duckdb": lambda: duckdb.from_arrow(pa.Table.from_pandas(FRAME)),
-}
+TABLE = pa.Table.from_pandas(FRAME, preserve_index=False)
 
 
 def records() -> br.CovariateTable:
@@ -58,9 +54,14 @@ def fit():
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_every_engine_gives_the_same_individuals(engine: str) -> None:
-    found = read_entries(OpenTable(ENGINES[engine]()), COLUMNS)
+    found = read_entries(OpenTable(ENGINES[engine](TABLE)), COLUMNS)
     assert found.records(None, "refuse") == records()
     assert found.missing == 0
+
+
+def test_categories_of_pandas_are_text() -> None:
+    found = read_entries(OpenTable(FRAME.astype({"site": "category"})), COLUMNS)
+    assert found.records(None, "refuse") == records()
 
 
 def test_files_give_the_same_individuals(tmp_path: Path) -> None:
@@ -97,7 +98,7 @@ def test_an_individual_with_two_values_is_named(engine: str) -> None:
         ({**COLUMNS, "covariates": ["weight"]}, {}, "there is no column 'weight'"),
         ({**COLUMNS, "covariates": ["test"]}, {}, "'test' is named for two different parts"),
         ({**COLUMNS, "population": "site"}, {}, "population cannot be given with covariates"),
-        (COLUMNS, {"method": "map"}, "covariates are used by the method bayes, got 'map'"),
+        (COLUMNS, {"method": "map"}, "is fitted by the method bayes, got 'map'"),
         (COLUMNS, {"reference": {"site": "east"}}, "must be one of 'north', 'south', 'west', got 'east'"),
         (
             {**COLUMNS, "covariates": None},
@@ -127,17 +128,11 @@ def test_the_front_door_fits_by_covariates() -> None:
     assert br.fit(found.records) == found
 
 
-@pytest.mark.parametrize("engine", ["pandas", "polars", "arrow", "lazy", "duckdb"])
+@pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("per", ["individual", "replicate"])
 def test_scores_are_joined_back(fit, engine: str, per: str) -> None:
-    answers = br.attach(ENGINES[engine](), fit, br.Loss(inconclusive=0.2), per=per, **COLUMNS)
-    table = {
-        "pandas": lambda: answers,
-        "polars": lambda: answers.to_pandas(),
-        "arrow": lambda: answers.to_pandas(),
-        "lazy": lambda: answers.collect().to_pandas(),
-        "duckdb": lambda: answers.df(),
-    }[engine]().set_index("patient")
+    answers = br.attach(ENGINES[engine](TABLE), fit, br.Loss(inconclusive=0.2), per=per, **COLUMNS)
+    table = pd.DataFrame(rows_of(answers)).set_index("patient")
     assert len(table) == (120 if per == "individual" else len(FRAME))
     who = FRAME.groupby("patient").first()
     for patient in ("p000", "p031", "p119"):
@@ -209,7 +204,19 @@ def test_categories_aggregate_to_patterns() -> None:
     assert len(found.records) <= 6 * 8
 
 
-def test_a_formula_makes_the_columns(tmp_path: Path) -> None:
+def test_numbers_pass_in_blocks_and_are_never_binned() -> None:
+    """Every value that differs is a row of its own, however many there are."""
+    rng = np.random.default_rng(2)
+    size = 50_000
+    columns = {"n": np.full(size, 2), "s": rng.integers(0, 3, size), "x": rng.standard_normal(size)}
+    frame = pl.DataFrame(columns)
+    found = read_entries(OpenTable(frame.lazy()), {"n": "n", "s": "s", "covariates": ["x"]})
+    table = found.records(None, "refuse")
+    assert len(table) == size
+    assert_allclose(np.sort(table.column("x")), np.sort(frame["x"].to_numpy()), rtol=0, atol=0)
+
+
+def test_a_formula_makes_the_columns() -> None:
     pytest.importorskip("formulaic")
     plain = br.fit(FRAME, **COLUMNS)
     columns = {"individual": "patient", "result": "test"}
@@ -225,10 +232,56 @@ def test_a_formula_makes_the_columns(tmp_path: Path) -> None:
     one = joined.iloc[0]
     age = FRAME.loc[FRAME["patient"] == one["patient"], "age"].iloc[0]
     assert one["score"] == pytest.approx(bent.score(one["n"], one["s"], covariates={"age": age}))
-    with pytest.raises(br.OptionError, match="cannot be saved"):
-        br.save_fit(bent, tmp_path / "fit.json")
     with pytest.raises(br.DataError, match="must be one of the levels"):
         same.predict(1, 1, covariates={"age": 3, "site": "east"})
+
+
+@pytest.mark.parametrize("formula", ["age + I(age**2)", "np.log(age) * C(site)", "bs(age, df=3) + site"])
+def test_a_fit_by_a_formula_is_saved_and_loaded(formula: str, tmp_path: Path) -> None:
+    pytest.importorskip("formulaic")
+    columns = {"individual": "patient", "result": "test"}
+    entries = read_entries(OpenTable(FRAME), {**columns, "covariates": list(Formula(formula).variables)})
+    fit = br.fit_covariates(entries.records(None, "refuse", Formula(formula)), tol=0.2)
+    found = br.load_fit(br.save_fit(fit, tmp_path / "fit.json"))
+    assert found == fit
+    assert found.records.terms == fit.records.terms
+    asked = {"age": [30, 45, 70], "site": ["south", "west", "north"]}
+    asked = {name: asked[name] for name in fit.records.names}
+    assert_allclose(found.predict(2, 1, covariates=asked), fit.predict(2, 1, covariates=asked))
+
+
+def formula_fit(formula: str) -> br.CovariatesFit:
+    columns, _ = screening(40)
+    used = {name: columns[name] for name in Formula(formula).variables}
+    return br.fit_covariates(br.CovariateTable(columns["n"], columns["s"], used, formula=formula), tol=0.3)
+
+
+def test_a_file_whose_formula_is_code_or_makes_other_columns_is_refused(tmp_path: Path) -> None:
+    pytest.importorskip("formulaic")
+    path = br.save_fit(formula_fit("age + I(age**2)"), tmp_path / "fit.json")
+    text = path.read_text()
+    for bad in ("I(open('/etc/passwd'))", "I(age.__class__)", "I([a for a in age])", "I((lambda: age)())"):
+        path.write_text(text.replace("I(age**2)", bad))
+        with pytest.raises(br.DataError, match="a formula in a file may use columns"):
+            br.load_fit(path)
+    path.write_text(text.replace("age + I(age**2)", "age + I(age**3)"))
+    with pytest.raises(br.DataError, match="must make the columns that it made"):
+        br.load_fit(path)
+
+
+def test_code_in_a_formula_is_not_saved(tmp_path: Path) -> None:
+    pytest.importorskip("formulaic")
+    with pytest.raises(br.OptionError, match=r"may use columns.*got 'age.clip\(40\)'"):
+        br.save_fit(formula_fit("age.clip(40)"), tmp_path / "fit.json")
+    assert not (tmp_path / "fit.json").exists()
+
+
+def test_without_formulaic_a_saved_formula_gets_a_sentence(tmp_path: Path, monkeypatch) -> None:
+    pytest.importorskip("formulaic")
+    path = br.save_fit(formula_fit("age"), tmp_path / "fit.json")
+    monkeypatch.setitem(sys.modules, "formulaic", None)
+    with pytest.raises(br.DataError, match=r"needs formulaic.*pip install 'binreps\[formula\]'"):
+        br.load_fit(path)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,7 +19,6 @@ from binreps import (
     Loss,
     OptionError,
     Prior,
-    check,
     decision_table,
     fit_bayes,
     fit_covariates,
@@ -26,6 +27,7 @@ from binreps import (
 from binreps.fits.exact.marginal import step
 from binreps.fits.points.axes import Axis, ErrorRates, beta_axis
 from binreps.fits.points.cloud import Cloud, make_cloud
+from binreps.fits.points.density import STRAIGHT, Smooth
 from binreps.fits.points.modes import find_modes
 from binreps.fits.points.rule import Mixture, Rule
 from binreps.fits.points.sobol import Scrambled
@@ -33,6 +35,10 @@ from binreps.fits.points.target import Target
 from binreps.fits.points.walk import walk
 from binreps.priors import quantile
 from covariate_studies import drawn_study, golden, screening
+
+sys.path.append(str(Path(__file__).parents[1]))
+
+from benchmarks.covariate_trials import FAMILIES, away, covered, numbers_of, particles, tried
 
 REGIONS = [Prior(), Prior(better_than_chance=True)]
 
@@ -46,7 +52,7 @@ def screened(size: int = 300, **more: object) -> CovariateTable:
 
 @pytest.fixture(scope="module")
 def fit():
-    return fit_covariates(screened())
+    return fit_covariates(screened(), tol=0.02)
 
 
 # --- the reference numbers -----------------------------------------------------------------------------
@@ -69,6 +75,44 @@ def test_reference_numbers_means_sds_evidence_and_scores(name: str, within: floa
     assert_allclose(scores, case["scores_first10"], atol=within)
     if name == "N1e4d10":
         assert seconds < 1.0
+
+
+def test_quantiles_of_the_reference_study_by_plain_sums() -> None:
+    """Every factor written out, on a lattice of (α, β, p, q): the reference's own means, sds and evidence,
+    to many digits, and the quantiles that belong to them."""
+    case, table, rows = golden("N50d1")
+    n, s, x = rows.T
+    alpha, beta, rate = np.linspace(-3, 3, 25), np.linspace(-1.5, 7.5, 25), (np.arange(30) + 0.5) / 60
+    up, down = (
+        (1 - rate) ** s[:, None] * rate ** (n - s)[:, None],
+        rate ** s[:, None] * (1 - rate) ** (n - s)[:, None],
+    )
+    theta = expit(alpha[:, None, None] + beta[:, None] * x)  # (α, β, individual)
+    mass = np.ones((alpha.size, beta.size, rate.size, rate.size))
+    for i in range(n.size):
+        share = theta[..., i, None, None]
+        mass *= (share * up[i] + (1 - share) * down[i][:, None]) * 50  # no underflow
+    at_p = 12 * rate * (1 - rate)  # Beta(2, 2) below one half
+    prior = np.sqrt(expit(alpha) * expit(-alpha)) / np.pi
+    normal = np.exp(-(beta**2) / 4.5) / (1.5 * np.sqrt(2 * np.pi))
+    mass *= prior[:, None, None, None] * normal[:, None, None] * at_p[:, None] * at_p
+    volume = (alpha[1] - alpha[0]) * (beta[1] - beta[0]) / 60**2
+    assert np.log(mass.sum() * volume) - n.size * np.log(50) == pytest.approx(case["log_evidence"], abs=1e-4)
+    fit = fit_covariates(table)
+    at, masses = fit.cloud.parameters, fit.cloud.points.masses
+    laws = (
+        Smooth(at.alpha, masses, STRAIGHT),
+        fit.slope("x0"),
+        fit.marginal("false_positive"),
+        fit.marginal("false_negative"),
+    )
+    for k, (law, axis) in enumerate(zip(laws, (alpha, beta, rate, rate), strict=True)):
+        own = mass.sum(axis=tuple({0, 1, 2, 3} - {k})) / mass.sum()
+        mean = own @ axis
+        assert mean == pytest.approx(case["mean"][k], abs=1e-4 * case["sd"][k])
+        assert np.sqrt(own @ (axis - mean) ** 2) == pytest.approx(case["sd"][k], rel=1e-4)
+        reached = step((law.quantile([0.05, 0.5, 0.95])[:, None] - axis) / (axis[1] - axis[0])) @ own
+        assert_allclose(reached, [0.05, 0.5, 0.95], atol=2e-3)
 
 
 @pytest.mark.parametrize("prior", REGIONS)
@@ -190,10 +234,10 @@ def test_known_statuses_inform_and_are_clamped() -> None:
     columns, truth = screening(120)
     known = np.where(np.arange(120) < 80, truth, np.nan)
     table = CovariateTable(columns["n"], columns["s"], {"age": columns["age"]}, known=known)
-    fit, blind = fit_covariates(table), fit_covariates(table.forget_known())
+    fit, blind = fit_covariates(table, tol=0.02), fit_covariates(table.forget_known(), tol=0.02)
     assert fit.sd.false_positive < blind.sd.false_positive
     everyone = CovariateTable(columns["n"], columns["s"], {"age": columns["age"]}, known=truth)
-    assert fit_covariates(everyone).sd.prevalence < fit.sd.prevalence
+    assert fit_covariates(everyone, tol=0.02).sd.prevalence < fit.sd.prevalence
     drawn = fit_covariates(everyone, tol=0.05).draw_positives(20, 1)
     assert np.all(drawn.sum(axis=1) == truth.sum())
 
@@ -314,34 +358,45 @@ def test_modes_are_stationary() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("prior", REGIONS)
-def test_stated_errors_hold(prior: Prior) -> None:
-    """At least 93 % of quantities lie within the stated error of a run with other, many more points."""
-    rng, inside = np.random.default_rng(21), []
-    for size, columns in [(30, 1), (60, 2), (150, 3), (400, 4)] * 2:
-        table, _ = drawn_study(rng, size, columns, 4, prior)
-        target = Target(table, prior, 1.5)
-        rough, fine = make_cloud(target, 0.05), make_cloud(target, 4e-3)
-        at, better = rough.parameters, fine.parameters
-        mean, _, error = rough.moments(np.vstack([at.alpha, at.beta, at.p, at.q, rough.points.prevalence]))
-        true, sd, own = fine.moments(
-            np.vstack([better.alpha, better.beta, better.p, better.q, fine.points.prevalence])
-        )
-        inside += (np.abs(mean - true) / sd <= np.hypot(error, own)).tolist()
-    assert np.mean(inside) >= 0.93
+def test_stated_errors_hold() -> None:
+    """At least 93 % of numbers lie within the stated error of a run with other points, odd studies too.
+
+    `python -m benchmarks.covariate_trials errors` tries hundreds, and others than these.
+    """
+    rng = np.random.default_rng(21)
+    easy = ("N = 30, d = 1, p, q < ½", "N = 60, d = 2, p + q < 1")
+    odd = ("separated", "rare level", "doubled", "heavy", "nobody")
+    trials = [tried(name, rng, 0.05, with_particles=False) for name in (*easy, *odd)]
+    whole, own, ends = (
+        np.concatenate([getattr(one, part) for one in trials]) for part in ("whole", "own", "ends")
+    )
+    assert whole.mean() >= 0.93
+    assert own.mean() >= 0.9  # a hundred numbers of a few studies, each with a bound of 95 %
+    assert ends.mean() >= 0.9
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", ["N = 60, d = 2, p + q < 1", "nobody"])
+def test_particles_that_walk_from_the_prior_find_the_same(family: str) -> None:
+    """A reference that knows nothing of modes, laws and weights."""
+    table, prior = FAMILIES[family](np.random.default_rng(4))
+    target = Target(table, prior, 1.5)
+    found, other = numbers_of(make_cloud(target, 0.02)), particles(target, np.random.default_rng(5), 256)
+    gap = away(found, other)
+    assert np.mean(gap <= np.hypot(found.error, other.error)) >= 0.85
+    assert np.all(gap <= 2 * np.hypot(found.error, other.error))
 
 
 @pytest.mark.slow
 def test_intervals_cover_as_often_as_they_say() -> None:
-    """Studies drawn from the prior: 90 % intervals hold the parameters within three standard errors."""
+    """Studies drawn from the prior: 90 % intervals hold the parameters within three standard errors.
+
+    `python -m benchmarks.covariate_trials coverage` tries thousands.
+    """
     rng, inside = np.random.default_rng(5), []
-    for _ in range(30):
+    for _ in range(24):
         table, true = drawn_study(rng, 60, 2, 5)
-        fit = fit_covariates(table, tol=0.1)
-        for name, value in true.items():
-            law = fit.slope(name) if name in table.terms else fit.marginal(name)
-            low, high = law.quantile([0.05, 0.95])
-            inside.append(low <= value <= high)
+        inside += covered(fit_covariates(table, tol=0.2), true, 0.9)
     share = np.mean(inside)
     assert abs(share - 0.9) < 3 * np.sqrt(0.09 / len(inside)) * 1.5  # five of a study go together
 
@@ -421,62 +476,6 @@ def test_covariates_help_with_few_replicates() -> None:
         return -np.mean(np.log(np.where(truth, scores, 1 - scores)))
 
     assert log_loss(fit.score(n, s, covariates={"age": columns["age"]})) < log_loss(plain.score(n, s)) - 0.05
-
-
-# --- when not to be believed ---------------------------------------------------------------------------
-
-
-def notes_of(table: CovariateTable) -> dict[str, str]:
-    return {note.id: note.sentence for note in fit_covariates(table, tol=0.05).notes}
-
-
-def test_separation_is_named() -> None:
-    x = np.linspace(-1, 1, 60)
-    found = notes_of(CovariateTable([5] * 60, np.where(x > 0, 5, 0), {"dose": x}))
-    assert "separation" in found
-    assert "separation" not in notes_of(screened(200))
-
-
-def test_a_level_without_anyone_clearly_positive_is_named() -> None:
-    columns, _ = screening(200)
-    site = columns["site"].copy()
-    s = np.where(site == "west", 0, columns["s"])
-    found = notes_of(CovariateTable(np.full(200, 3), s, {"age": columns["age"], "site": site}))
-    assert "site=west" in found["separated-level"]
-
-
-def test_collinear_columns_are_named() -> None:
-    columns, _ = screening(150)
-    age, other = columns["age"], np.random.default_rng(1).standard_normal(150)
-    table = CovariateTable(columns["n"], columns["s"], {"age": age, "months": 12 * age, "z": other})
-    assert "age and months follow" in notes_of(table)["collinear-covariates"]
-    assert np.isfinite(fit_covariates(table, tol=0.05).log_evidence)
-
-
-def test_one_replicate_is_named() -> None:
-    columns, _ = screening(200)
-    table = CovariateTable([1] * 200, (columns["s"] > 0).astype(int), {"age": columns["age"]})
-    fit = fit_covariates(table, tol=0.05)
-    assert "one-replicate" in {note.id for note in fit.notes}
-    assert not fit.identifiable
-    two = CovariateTable([2] * 200, columns["s"].clip(0, 2), {"age": columns["age"]})
-    assert fit_covariates(two, tol=0.05).identifiable
-    assert "one-replicate" in check(fit)
-
-
-def test_a_replicate_in_disguise_is_named() -> None:
-    rng = np.random.default_rng(3)
-    truth = rng.random(200) < 0.4
-    results = rng.random((200, 3)) < np.where(truth, 0.85, 0.1)[:, None]
-    rest = CovariateTable([3] * 200, results.sum(axis=1), {"first": results[:, 0]})
-    assert "'first'" in notes_of(rest)["covariate-like-a-result"]
-    sex = CovariateTable([3] * 200, results.sum(axis=1), {"sex": rng.choice(["f", "m"], 200)})
-    assert "covariate-like-a-result" not in notes_of(sex)
-
-
-def test_what_rests_on_the_prior_is_named() -> None:
-    found = notes_of(CovariateTable([1, 1, 1], [0, 1, 1], {"x": [0.0, 1.0, 3.0]}))
-    assert "slope of x" in found["rests-on-prior"]
 
 
 # --- sentences -----------------------------------------------------------------------------------------

@@ -8,18 +8,13 @@ import numpy as np
 
 from binreps import CountTable, count_table
 from binreps.model import likelihood_score
-from binreps.study.datasets import (
-    SCREENING_FILE,
-    SCREENING_RATES,
-    _screening_text,
-    load_screening,
-)
+from binreps.study.datasets import SCREENING_RATES, load_screening, made
 from screening import screening_counts, screening_truth
 
 
-def test_the_file_is_the_one_that_was_simulated() -> None:
-    """To make it anew, write `_screening_text()` to it."""
-    assert SCREENING_FILE.read_bytes() == _screening_text().encode()
+def test_the_files_are_those_that_were_simulated() -> None:
+    """To make one anew, write what `made()` gives for it."""
+    assert {path.read_bytes() == text.encode() for path, text in made().items()} == {True}
 
 
 def test_screening_is_long_form_with_a_few_missing_results() -> None:

@@ -165,7 +165,7 @@ def test_fit_reads_files_tables_and_counts(tmp_path: Path) -> None:
     prior = br.Prior((1, 4))
     assert br.fit(counts, prior=prior) == br.fit_bayes(counts, prior)
     assert br.fit(counts, method="median") == br.fit_median(counts)
-    assert br.fit(counts, method="overdispersed") == br.fit_overdispersed(counts)
+    assert br.fit(counts, model="correlated") == br.fit_overdispersed(counts)
 
 
 def test_a_population_makes_several_of_them() -> None:
@@ -173,7 +173,9 @@ def test_a_population_makes_several_of_them() -> None:
     tables = br.count_tables(pa.table(sites), by="site", **LONG)
     assert br.fit(pa.table(sites), population="site", **LONG) == br.fit_populations(tables)
     assert br.fit(tables) == br.fit_populations(tables)
-    with pytest.raises(br.OptionError, match="several populations are fitted by the method bayes, got 'map'"):
+    with pytest.raises(
+        br.OptionError, match="a model with population is fitted by the method bayes, got 'map'"
+    ):
         br.fit(tables, method="map")
 
 
@@ -191,7 +193,7 @@ def test_fit_guesses_only_if_nothing_is_named_and_says_so() -> None:
     ("options", "sentence"),
     [
         ({"rater": "x", **LONG}, "there is no keyword 'rater'; the columns are named by individual, "),
-        ({"method": "magic", **LONG}, "method must be one of average, median, map, bayes, overdispersed"),
+        ({"method": "magic", **LONG}, "method must be one of average, median, map, bayes"),
         ({"method": "average", "prior": br.Prior(), **LONG}, "the method average takes no prior"),
         ({"rng": "x", **LONG}, "rng must be a numpy Generator or a whole-number seed"),
     ],
@@ -317,7 +319,7 @@ def test_an_analysis_of_people_without_results_is_written_whole(tmp_path: Path) 
 @pytest.mark.slow
 def test_the_report_expects_what_the_deciding_posterior_expects() -> None:
     counts = br.CountTable([6] * 7, range(7), [60, 12, 9, 4, 5, 7, 27])
-    part = br.analyse(counts, br.Settings("overdispersed")).main
+    part = br.analyse(counts, br.Settings(model="correlated")).main
     assert part.expected["mean"][0] == pytest.approx(58.3, abs=0.5)  # 51.8 without the correlation
 
 
@@ -326,7 +328,7 @@ def test_the_report_expects_what_the_deciding_posterior_expects() -> None:
     [
         lambda fit: br.attach(pa.table({"n": [3], "s": [1]}), fit, 0.2, n="n", s="s"),
         lambda fit: br.decision_table(fit, 0.2, 2),
-        lambda fit: br.explain(3, 1, fit, 0.2),
+        lambda fit: br.explain(fit, 0.2, 3, 1),
         lambda fit: br.check(fit, 0.2),
         lambda _: br.evaluate([0.1], [0], 0.2),
         lambda fit: br.next_replicates(fit.counts, fit, 0.2, cost_per_replicate=0.1),
@@ -349,7 +351,7 @@ def test_a_cost_alone_is_no_loss(call: Any) -> None:
     [
         (lambda _: br.attach(pa.table({"n": [3], "s": [1]}), "x", n="n", s="s"), "fit must be what a fit_"),
         (lambda _: br.save_fit("x", "fit.json"), "fit must be what a fit_"),
-        (lambda fit: br.explain(3, 1, br.fit_populations({"a": fit.counts}), br.Loss()), "choose one"),
+        (lambda fit: br.explain(br.fit_populations({"a": fit.counts}), br.Loss(), 3, 1), "choose one"),
         (lambda fit: br.plot.rates(br.fit_average(fit.counts)), "needs a posterior"),
         (lambda fit: br.plot.decisions(fit), "must be a Table"),
         (lambda fit: br.fit_many(fit.counts), "several CountTables, got CountTable"),

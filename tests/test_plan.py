@@ -84,7 +84,7 @@ def test_larger_studies_keep_to_the_width_more_often(widths: Plan) -> None:
 
 def test_more_studies_are_simulated_where_the_verdict_is_close(widths: Plan) -> None:
     sizes = {design.data_sets for design in widths.designs}
-    assert min(sizes) == 50
+    assert min(sizes) == 20
     for design in widths.designs:
         far = abs(design.probability - 0.8) / design.mc_error
         assert (far > 3) or design.data_sets == 200
@@ -240,3 +240,17 @@ def test_options_that_make_no_sense(options: dict, sentence: str) -> None:
 def test_a_truth_is_three_numbers_or_a_prior(truth: object) -> None:
     with pytest.raises(br.OptionError, match="truth must be Rates of three numbers, or a Prior"):
         plan(truth, risk=0.1, rng=1)
+
+
+@pytest.mark.slow
+def test_refining_finds_a_cheaper_design_between_the_sizes() -> None:
+    how = {"prevalence_width": 0.2, "individuals": [20, 160], "replicates": [3, 5], "rng": 1}
+    coarse = plan(br.Rates(0.3, 0.05, 0.1), data_sets=80, **how)
+    fine = plan(br.Rates(0.3, 0.05, 0.1), data_sets=80, refine=True, **how)
+    assert coarse.cheapest is not None
+    assert fine.cheapest is not None
+    assert fine.cheapest.cost < coarse.cheapest.cost
+    tried = {design.individuals for design in fine.designs if design.replicates == fine.cheapest.replicates}
+    below = max(size for size in tried if size < fine.cheapest.individuals)
+    # nothing that could be cheaper lies between it and the last size that is not enough
+    assert fine.cheapest.individuals <= 1.1 * below + 1

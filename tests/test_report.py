@@ -67,11 +67,14 @@ def test_ids_are_given_once(page: str) -> None:
 
 def test_the_first_answers_are_there(page: str) -> None:
     fit = br.fit_bayes(screening_counts())
-    assert f"<strong>{fit.rates.prevalence:.1%}</strong>" in page
-    assert f"{fit.rates.sensitivity:.1%} (" in page
-    assert "Of 4 replicates" in page
+    assert f"<span>Prevalence</span><span>{fit.rates.prevalence:.1%}</span>" in page
+    assert f"<span>Sensitivity</span><span>{fit.rates.sensitivity:.1%}</span>" in page
+    assert "? 2 of 4" in page
+    assert "Clinical summary" in page
     assert page.count("<figure") >= 6
     assert page.count("<svg") == page.count("<figure")
+    assert "truly positive" in page  # judged, under names that no rate of the test has
+    assert "Chances, judged by the truth" in page
     assert 'aria-label="' in page
 
 
@@ -99,3 +102,29 @@ def test_a_browser_draws_it_without_a_word(page: str, tmp_path: Path) -> None:
     printing = [chromium, *flags, f"--print-to-pdf={pdf}", path.as_uri()]
     subprocess.run(printing, capture_output=True, timeout=120, check=True)
     assert pdf.stat().st_size > 20_000
+
+
+def test_a_title_and_an_author_head_the_page_and_who_needs_another_test_is_named(tmp_path: Path) -> None:
+    analysis = br.analyse(SCREENING_FILE)
+    files = analysis.write(tmp_path, title="Rapid test", author="A. Author")
+    page = files[0].read_text(encoding="utf-8")
+    assert "<h1>Rapid test</h1>" in page
+    assert "A. Author" in page
+    scored = [line.split(",") for line in (tmp_path / "scores.csv").read_text().splitlines()]
+    names = dict(enumerate(scored[0]))
+    rows = [{names[i]: value for i, value in enumerate(row)} for row in scored[1:]]
+    open_ones = {row["individual"] for row in rows if row["decision"] == "inconclusive"}
+    first = page[page.index("Who needs another test") : page.index("A false alarm costs")]
+    assert f"Who needs another test: {len(open_ones)} individuals" in first
+    assert all(name in first for name in open_ones)
+
+
+def test_what_one_more_test_gives_is_what_the_next_fit_would_predict() -> None:
+    part = br.analyse(screening_counts()).main
+    for row in part.again:
+        rule = br.explain(part.fit, br.Loss(), row["n"], row["s"]).next
+        assert rule is not None
+        assert [one.probability for one in rule.branches] == pytest.approx(
+            [row["if_negative"], row["if_positive"]]
+        )
+    assert sum(part.again["weight"]) == part.answers["inconclusive"]

@@ -12,7 +12,6 @@ from typer.testing import CliRunner
 
 import binreps as br
 from binreps.cli.app import app
-from binreps.run.by_source import SourceAnalysis
 from binreps.show.plot import sources as draw
 
 pytestmark = pytest.mark.slow
@@ -72,10 +71,15 @@ def test_the_folder_holds_report_scores_sources_and_summary(folder) -> None:
     assert [row["source"] for row in listed] == [f"<w{j}>" for j in range(5)]
     content = json.loads((results / "summary.json").read_text())
     assert content["data"] == {
-        "individuals": 400, "readings": 2000, "sources": 5, "records": content["data"]["records"],
+        "individuals": 400, "replicates": 2000, "positives": content["data"]["positives"], "cells": 6,
         "identifiable": True,
     }  # fmt: skip
-    assert content["judged"]["sensitivity"] > 0.8
+    (part,) = content["populations"]
+    assert [row["readings"] for row in part["sources"]] == [400] * 5
+    assert part["chains"]["rhat"] < 1.05
+    assert part["judged"]["sources"]["sensitivity"] > 0.8
+    assert part["decisions"] == []  # who said it matters
+    assert sum(row["weight"] for row in part["cells"]) == 400
     assert content["fit"]["method"] == "sources"
     assert "--source worker" in content["command"]
 
@@ -109,17 +113,17 @@ def test_json_goes_to_standard_output(tmp_path) -> None:
     wide = tmp_path / "wide.csv"
     wide.write_text("id,a,b,c\nx,1,0,1\ny,0,0,0\nz,1,1,1\n")
     columns = ["--individual", "id", *(word for name in "abc" for word in ("--replicate", name))]
-    done = run("analyse", wide, "--method", "sources", *columns, "--json")
+    done = run("analyse", wide, "--model", "sources", *columns, "--json")
     assert done.exit_code == 0, done.output
     content = json.loads(done.output)
-    assert [row["source"] for row in content["sources"]] == ["a", "b", "c"]
+    assert [row["source"] for row in content["populations"][0]["sources"]] == ["a", "b", "c"]
 
 
 def test_analyse_in_python_gives_the_same(folder) -> None:
     analysis = br.analyse(folder[0] / "votes.csv", source="worker", truth="truth")
-    assert isinstance(analysis, SourceAnalysis)
+    assert analysis.model == "sources"
     content = json.loads((folder[0] / "results" / "summary.json").read_text())
-    assert analysis.fit.rates.prevalence == content["prevalence"]["estimate"]
+    assert analysis.fit.rates.prevalence == content["populations"][0]["headline"]["prevalence"]["estimate"]
     assert sum(analysis.answers.values()) == 400
     assert "<w4>" in str(analysis)
     assert "report" in analysis.report()
@@ -130,7 +134,6 @@ def test_analyse_in_python_gives_the_same(folder) -> None:
     ("words", "sentence"),
     [
         (["--source", "nobody"], "column 'nobody'"),
-        (["--source", "worker", *COLUMNS, "--population", "truth"], "one prevalence"),
         (["--source", "worker", "--prior-false-positive", "2,20"], "population that is learned"),
     ],
 )

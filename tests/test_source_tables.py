@@ -82,7 +82,7 @@ def test_wide_tables_and_patterns_with_a_weight(engine: str) -> None:
     columns = dict(zip("abc", zip(*rows, strict=True), strict=True))
     table = pa.table({**{name: list(one) for name, one in columns.items()}, "count": [30, 10, 40, 5]})
     wide = {"replicates": ["a", "b", "c"], "weight": "count"}
-    fit = quick(ENGINES[engine](table), method="sources", **wide)
+    fit = quick(ENGINES[engine](table), model="sources", **wide)
     assert fit.readings == br.Readings.wide(rows, "abc", weight=[30, 10, 40, 5]).merged()
     assert br.count_table(ENGINES[engine](table), **wide) == fit.counts
     answers = rows_of(br.attach(ENGINES[engine](table), fit, **wide))
@@ -96,7 +96,7 @@ def test_wide_rows_of_one_individual_add_up() -> None:
     table = pa.table({"id": ["x", "x", "y", None], "a": [1, 0, 0, 1], "b": [1, 1, 0, 1]})
     columns = {"individual": "id", "replicates": ["a", "b"]}
     with pytest.warns(br.BinrepsWarning, match="without an individual"):
-        fit = quick(table, method="sources", **columns)
+        fit = quick(table, model="sources", **columns)
     assert fit.readings.counts == br.CountTable([4, 2], [3, 0])
     assert fit.readings.times is not None
     with pytest.warns(br.BinrepsWarning, match="without an individual"):
@@ -155,7 +155,7 @@ def test_files_are_fitted_and_scored(tmp_path) -> None:
     wide = tmp_path / "wide.csv"
     wide.write_text("id,a,b\nx,1,0\ny,0,0\n")
     columns = {"individual": "id", "replicates": ["a", "b"]}
-    fitted = quick(wide, method="sources", **columns)
+    fitted = quick(wide, model="sources", **columns)
     assert (
         br.score_file(wide, fitted, tmp_path / "w.csv", **columns).read_text().startswith("id,a,b,n,s,score")
     )
@@ -192,10 +192,8 @@ def test_a_column_of_sources_that_is_not_named_is_proposed() -> None:
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: br.fit(br.CountTable([1], [1]), method="sources"), "counts do not say who gave which"),
-        (lambda: br.fit(votes(5), method="sources", individual="item", result="vote"), "needs source"),
-        (lambda: br.fit(votes(5), population="item", **LONG), "one prevalence"),
-        (lambda: br.fit(votes(5), independent=False, **LONG), "independent must be True"),
+        (lambda: br.fit(br.CountTable([1], [1]), model="sources"), "counts do not say who gave which"),
+        (lambda: br.fit(votes(5), model="sources", individual="item", result="vote"), "needs source"),
         (lambda: br.fit(votes(5), prior=br.Prior(), **LONG), "prior must be a SourcePrior"),
         (lambda: br.fit(votes(5), tol=0.1, individual="item", result="vote"), "tol is for models"),
         (lambda: br.fit(readings_of(votes(5)), source="worker"), "readings have no columns"),

@@ -13,7 +13,6 @@ import binreps as br
 from binreps import Loss, Rates, Readings, fit_sources
 from binreps.decide.evaluate import cross_validate_sources
 from binreps.decide.next_reading import next_reading
-from binreps.show.sources import explain_readings
 from test_sources import small_fit
 
 RATES = Rates(0.4, [0.1, 0.2, 0.3, 0.05], [0.05, 0.1, 0.4, 0.2])
@@ -63,6 +62,8 @@ def test_the_next_reading_is_worth_what_it_saves() -> None:
         risks = [Loss().risks(x).min() for x in (now, row["if_yes"], row["if_no"])]
         saved = risks[0] - row["chance_of_yes"] * risks[1] - (1 - row["chance_of_yes"]) * risks[2]
         assert row["worth"] == pytest.approx(max(saved, 0), abs=2e-3)
+    counted = next_reading(fit_sources(fit.readings, rng=1), {"eve": 1}, Loss())
+    assert 0 < counted["worth"][0] < table["worth"][0]  # of a part of a reading
     strangers = next_reading(fit, {"ann": (2, 1)}, Loss(), sources=["ann", "nobody"])
     assert set(strangers["source"]) == {"ann", "nobody"}
     with pytest.raises(br.OptionError, match="next_reading"):
@@ -71,12 +72,17 @@ def test_the_next_reading_is_worth_what_it_saves() -> None:
 
 def test_an_individual_is_explained_by_who_said_what() -> None:
     fit = small_fit()
-    words = explain_readings({"ann": 1, "eve": (2, 0), "nobody": 1}, fit, Loss())
+    answer = br.explain(fit, Loss(), {"ann": 1, "eve": (2, 0), "nobody": 1}, new=True)
+    words = answer.sentence
     factor = (1 - fit.rates.false_negative[0]) / fit.rates.false_positive[0]
     assert f"by {factor:.3g}" in words
     assert "2 × no by eve" in words
     assert "yes by nobody" in words
-    assert "Nobody read it" in explain_readings({}, fit, Loss())
+    assert answer.next is not None
+    assert answer.next.source in fit.sources
+    assert "no reading" in br.explain(fit, Loss(), {}).sentence
+    with pytest.raises(br.OptionError, match="what each source said"):
+        br.explain(fit, Loss(), 3, 1)
 
 
 @pytest.mark.slow

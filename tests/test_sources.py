@@ -51,14 +51,14 @@ def small_fit():
     """Three sources, one of them poor."""
     rows = [[1, 1, 1], [1, 1, 0], [0, 0, 1], [0, 0, 0], [1, 0, 1], [0, 1, 0]]
     readings = Readings.wide(rows, ["ann", "bob", "eve"], weight=[30, 20, 20, 30, 3, 2])
-    return fit_sources(readings, rng=1)
+    return fit_sources(readings, rng=1, independent=True)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["carcinoma", "rte"])
 def test_golden_posteriors_at_the_default_error(name: str) -> None:
     readings, truth = (carcinoma(), None) if name == "carcinoma" else crowd("rte")
-    fit = fit_sources(readings, rng=0)
+    fit = fit_sources(readings, rng=0, independent=True)
     mean, sd, _, scores = golden(name, readings)
     assert np.all(np.abs(fit.posterior.mean - mean) <= 0.06 * sd)
     assert np.all(np.abs(fit.posterior.sd / sd - 1) < 0.05)
@@ -74,7 +74,7 @@ def test_golden_posteriors_at_the_default_error(name: str) -> None:
 @pytest.mark.slow
 def test_golden_posterior_at_a_smaller_error() -> None:
     readings = carcinoma()
-    fit = fit_sources(readings, rng=5, tol=0.02)
+    fit = fit_sources(readings, rng=5, tol=0.02, independent=True)
     mean, sd, _, scores = golden("carcinoma", readings)
     assert fit.error <= 0.02
     assert np.all(np.abs(fit.posterior.mean - mean) <= 0.03 * sd)
@@ -94,7 +94,7 @@ def test_the_stated_error_holds() -> None:
     mean, _, mcse, scores = golden("carcinoma", readings)
     held, score_held = [], []
     for seed in range(20):
-        fit = fit_sources(readings, rng=seed, tol=0.2, sweeps=200)
+        fit = fit_sources(readings, rng=seed, tol=0.2, sweeps=200, independent=True)
         held.append(
             np.abs(fit.posterior.mean - mean) <= fit.posterior.sampled.error * fit.posterior.sd + mcse
         )
@@ -159,7 +159,7 @@ def test_one_source_with_a_fixed_population_is_the_exact_fit_on_its_region() -> 
     rows = np.arange(len(counts))
     readings = Readings.counted(["x"], rows, one, counts.s, counts.n - counts.s, unknown, counts.weight)
     exact = fit_bayes(counts, Prior(better_than_chance=True))
-    fit = fit_sources(readings, ALIKE, rng=3, tol=0.02)
+    fit = fit_sources(readings, ALIKE, rng=3, tol=0.02, independent=True)
     for name in ("prevalence", "false_positive", "false_negative"):
         off = np.ravel(getattr(fit.rates, name))[0] - getattr(exact.rates, name)
         assert abs(off) <= 0.03 * getattr(exact.sd, name)
@@ -198,7 +198,7 @@ def test_a_prediction_is_the_score_after_the_new_individual_joined() -> None:
         for source, answer in said.items():
             n, s = answer if isinstance(answer, tuple) else (1, answer)
             rows += [(-1, source, 1)] * s + [(-1, source, 0)] * (n - s)
-        refitted = fit_sources(Readings(*zip(*rows, strict=True)), rng=2)
+        refitted = fit_sources(Readings(*zip(*rows, strict=True)), rng=2, independent=True)
         assert abs(fit.predict(said) - refitted.score(said)) <= 0.03
 
 
@@ -346,7 +346,7 @@ def test_votes_of_one_population_of_sources_follow_the_binomial_law() -> None:
         spread_false_negative=1e-6,
     )
     readings = Readings.wide([[1, 1, 0], [0, 1, 1], [0, 0, 0]], weight=[5, 5, 10])
-    fit = fit_sources(readings, same, rng=1)
+    fit = fit_sources(readings, same, rng=1, independent=True)
     theta = np.exp(fit.posterior.sampled.logs[0, 0].astype(float)).ravel()
     positive, negative = theta * binom.pmf(2, 3, 0.8), (1 - theta) * binom.pmf(2, 3, 0.1)
     wanted = (positive / (positive + negative)).mean()

@@ -179,3 +179,28 @@ def test_sources_are_read_and_scored_on_the_cluster(to_spark: Callable[[pa.Table
             assert own[name] == pytest.approx(row[name], abs=1e-6)
     some, _ = source_readings(read(OpenTable(frame), columns), 60)
     assert 0 < some.readings < 120
+
+
+def test_covariates_on_spark(spark: Any) -> None:
+    """Individuals with covariates are grouped and scored where they live; one with two values is named."""
+    from covariate_studies import screening
+
+    columns, _ = screening(60)
+    place = np.repeat(np.arange(60), columns["n"])
+    nth = np.arange(place.size) - np.repeat(np.cumsum(columns["n"]) - columns["n"], columns["n"])
+    rows = [
+        (f"p{i:02d}", int(k < columns["s"][i]), int(columns["age"][i]), str(columns["site"][i]))
+        for i, k in zip(place, nth, strict=True)
+    ]
+    frame = spark.createDataFrame(rows, "patient string, test int, age int, site string")
+    named = {"individual": "patient", "result": "test", "covariates": ["age", "site"]}
+    fit = br.fit(frame, **named)
+    covariates = {name: columns[name] for name in ("age", "site")}
+    assert fit.records == br.CovariateTable(columns["n"], columns["s"], covariates)
+    answers = {row["patient"]: row for row in rows_of(br.attach(frame, fit, LOSS, **named))}
+    assert len(answers) == 60
+    scores = fit.score(columns["n"], columns["s"], covariates=covariates)
+    np.testing.assert_allclose([answers[f"p{i:02d}"]["score"] for i in range(60)], scores, atol=1e-9)
+    twice = frame.union(spark.createDataFrame([("p07", 1, 99, "north")], frame.schema))
+    with pytest.raises(DataError, match=r"'age' must have one value per individual, got .* 'p07'"):
+        br.fit(twice, **named)

@@ -10,7 +10,6 @@ from scipy.special import betainc
 import binreps as br
 from binreps.decide.stopping import MEASURE, NextReplicates, StoppingTable, next_replicates, stopping_table
 from binreps.fits.mcmc import McmcFit
-from binreps.fits.overdispersed import fit_overdispersed
 
 COUNTS = br.CountTable([4] * 5, range(5), [50, 18, 6, 9, 17])
 FEW = br.CountTable([3, 3, 2, 4], [0, 3, 1, 1], [3, 2, 1, 1])
@@ -190,7 +189,7 @@ def test_the_chart_shows_only_what_is_reached() -> None:
     for row in best.table():
         if row["reached"] >= 1e-4:
             line = next(line for line in lines if line.startswith(f"{row['n']:>3}  "))
-            sign = {"negative": "-", "inconclusive": "o", "positive": "+", MEASURE: "?"}[row["action"]]
+            sign = {"negative": "-", "inconclusive": "?", "positive": "+", MEASURE: "»"}[row["action"]]
             assert line[5 + 2 * row["s"]] == sign
     assert len(lines) < 40
 
@@ -247,12 +246,6 @@ def test_without_results_it_does_not_matter_whether_the_individual_is_new() -> N
     old, new = (stopping_table(FITS["few"], LOSS, new=new, **options).table() for new in (False, True))
     assert old["action"] == new["action"]
     np.testing.assert_allclose(old["probability"], new["probability"], rtol=0, atol=1e-12)
-
-
-def test_correlated_replicates_are_refused() -> None:
-    fit = fit_overdispersed(COUNTS)
-    with pytest.raises(br.FitError, match="independent given the status: not Bayes, over-dispersed"):
-        stopping_table(fit, LOSS, cost_per_replicate=0.01, max_replicates=5)
 
 
 # Many individuals --------------------------------------------------------------------------------------

@@ -25,10 +25,10 @@ from starlette.testclient import TestClient
 
 import binreps as br
 from binreps.cli.web import web_command
-from binreps.run.methods import CHOICES
+from binreps.decide.answer import explain
+from binreps.run.methods import METHODS
 from binreps.show.summary import summary
-from binreps.show.wording import explain
-from binreps.study.datasets import SCREENING_FILE
+from binreps.study.datasets import READERS_FILE, SCREENING_FILE, WELLS_FILE
 from binreps.tables.roles import PARTS
 from binreps.web import limits, work
 from binreps.web.app import create_app, page_files
@@ -80,8 +80,78 @@ def sentence(response: Any) -> str:
 def test_fit_is_the_summary_of_the_library(client: TestClient, chosen: Any, settings: br.Settings) -> None:
     content = client.post("/api/fit", json={"cells": CELLS, **chosen}).json()
     curves = content.pop("curves")
+    assert len(content.pop("scores")["score"]) == len(CELLS["n"])
     assert content == json.loads(json.dumps(summary(br.analyse(COUNTS, settings))))
     assert set(curves[0]) == {"prevalence", "false_positive", "false_negative"}
+
+
+def test_scores_stand_beside_the_cells_that_were_sent(client: TestClient) -> None:
+    cells = {"n": [4, 2, 4], "s": [0, 2, 3], "weight": [50, 1, 0]}
+    scores = client.post("/api/fit", json={"cells": cells}).json()["scores"]
+    fit = br.fit_bayes(br.CountTable(cells["n"], cells["s"], cells["weight"]))
+    assert scores["score"][:2] == fit.score([4, 2], [0, 2]).tolist()
+    assert scores["score"][2] in (None, fit.score(4, 3))
+
+
+def test_covariates_and_sources_come_out_of_a_file_and_go_into_a_fit(client: TestClient) -> None:
+    readers = READERS_FILE.read_bytes()
+    content = upload(client, "/api/counts", readers, request={"columns": {"truth": "truth"}}).json()
+    cells = content["cells"]
+    fitted = client.post("/api/fit", json={"cells": cells, "model": "sources"}).json()
+    fit = br.fit(READERS_FILE, individual="slide", result="result", source="reader")
+    rows = fitted["populations"][0]["sources"]
+    assert {row["source"]: row["readings"] for row in rows} == dict(
+        zip(fit.sources, map(int, fit.source_table()["readings"]), strict=True)
+    )
+    said = _said(readers.decode(), "S007")
+    place = content["individuals"]["cell"][content["individuals"]["name"].index("S007")]
+    assert fitted["scores"]["score"][place] == pytest.approx(float(fit.score(said)), abs=0.01)
+    asked = {"cells": cells, "model": "sources", "said": said, "new": True}
+    answer = client.post("/api/explain", json=asked).json()
+    assert len(answer["reasons"]) == 4
+    assert answer["next"]["source"] in fit.sources
+
+
+def _said(text: str, slide: str) -> dict[str, int]:
+    """What each reader said of a slide."""
+    rows = (line.split(",") for line in text.splitlines()[1:])
+    return {reader: int(result == "pos") for who, reader, result, _ in rows if who == slide}
+
+
+def test_scores_by_covariates_belong_to_their_individuals(client: TestClient) -> None:
+    rows = list(csv.DictReader(io.StringIO(WELLS_FILE.read_text(encoding="utf-8"))))
+    request_ = {"columns": {"covariates": "temperature"}}
+    content = upload(client, "/api/counts", WELLS_FILE.read_bytes(), request=request_).json()
+    people = content["individuals"]
+    assert people["name"] == [row["sample"] for row in rows]
+    fitted = client.post("/api/fit", json={"cells": content["cells"], "model": "covariates"}).json()
+    wells = [f"well {k}" for k in range(1, 7)]
+    fit = br.fit(WELLS_FILE, individual="sample", replicates=wells, covariates="temperature")
+    s = [sum(int(row[well]) for well in wells) for row in rows]
+    expected = fit.score([6] * 90, s, covariates={"temperature": [float(row["temperature"]) for row in rows]})
+    scores = [fitted["scores"]["score"][cell] for cell in people["cell"]]
+    assert scores == pytest.approx(expected.tolist(), abs=1e-6)
+    answer = {"cells": content["cells"], "model": "covariates", "n": 6, "s": 2, "new": True}
+    cold, warm = (
+        client.post("/api/explain", json={**answer, "known_covariates": {"temperature": degrees}}).json()
+        for degrees in (5.0, 18.0)
+    )
+    assert cold["probability"] < 0.5 < warm["probability"]
+
+
+@pytest.mark.parametrize(
+    ("readings", "words"),
+    [
+        ({"cell": [9], "source": [0], "yes": [1], "no": [0]}, "each cell must be a number from 0 to 4"),
+        ({"cell": [0], "source": [1], "yes": [1], "no": [0]}, "each source must be a number from 0 to 0"),
+        ({"cell": [0], "source": [0], "yes": [1, 1], "no": [0]}, "must be equally long"),
+        ({"cell": [0], "source": [0], "yes": [-1], "no": [0]}, "yes and no must be 0 or more"),
+        ({"cell": [0], "source": [0], "yes": [10**300], "no": [0]}, "numbers must be from 0"),
+    ],
+)
+def test_impossible_readings_get_a_sentence(client: TestClient, readings: Any, words: str) -> None:
+    asked = {"cells": {**CELLS, "readings": {"sources": ["ann"], **readings}}, "model": "sources"}
+    assert words in sentence(client.post("/api/fit", json=asked))
 
 
 def test_curves_are_densities(client: TestClient) -> None:
@@ -110,7 +180,7 @@ def test_several_populations(client: TestClient) -> None:
     asked = {"cells": cells, "n": 2, "s": 1}
     assert "population must be one of a, b" in sentence(client.post("/api/explain", json=asked))
     told = client.post("/api/explain", json={**asked, "population": "b"}).json()["sentence"]
-    assert told == explain(2, 1, fit["b"], br.Loss())
+    assert told == explain(fit["b"], br.Loss(), 2, 1).sentence
 
 
 @pytest.mark.parametrize("new", [True, False])
@@ -131,7 +201,7 @@ def test_decision_table_explain_and_check(client: TestClient) -> None:
     table = client.post("/api/decision-table", json=asked).json()["tables"][0]["rows"]
     assert [row["probability"] for row in table] == list(br.decision_table(fit, loss, 4)["probability"])
     told = client.post("/api/explain", json={**asked, "n": 6, "s": 2}).json()["sentence"]
-    assert told == explain(6, 2, fit, loss)
+    assert told == explain(fit, loss, 6, 2).sentence
     assert client.post("/api/check", json=asked).json()["findings"] is not None
     again = br.next_replicates(COUNTS, fit, loss, cost_per_replicate=0.01, budget=9)
     found = client.post("/api/next", json={**asked, "budget": 9}).json()
@@ -143,6 +213,18 @@ def test_a_study_is_planned(client: TestClient) -> None:
     assert answer["sentence"]
     assert {row["reached"] for row in answer["rows"]} <= {"yes", "no", "perhaps"}
     assert "prevalence_width must" in sentence(client.post("/api/plan", json={"prevalence_width": -1}))
+
+
+def test_a_plan_tells_how_far_it_is(client: TestClient) -> None:
+    asked = {"prevalence_width": 0.05}
+    headers = {"accept": "application/x-ndjson"}
+    with client.stream("POST", "/api/plan", json=asked, headers=headers) as response:
+        lines = [json.loads(line) for line in response.iter_lines()]
+    assert lines[-1]["answer"]["rows"]
+    assert len(lines) > 1
+    assert all(0 <= line["done"] <= line["total"] for line in lines[:-1])
+    wrong = client.post("/api/plan", json={"prevalence_width": -1}, headers=headers)
+    assert "prevalence_width" in wrong.json()["error"]
 
 
 def test_prior_from_words(client: TestClient) -> None:
@@ -194,7 +276,9 @@ def test_a_file_becomes_cells(client: TestClient) -> None:
     assert br.CountTable(cells["n"], cells["s"], cells["weight"]) == screening_counts()
     people = content["individuals"]
     assert people["name"] == list(screening_truth())
-    assert br.CountTable(people["n"], people["s"]) == screening_counts()
+    sizes, positives = ([cells[name][i] for i in people["cell"]] for name in ("n", "s"))
+    assert br.CountTable(sizes, positives) == screening_counts()
+    assert content["missing"] == 7
     judged = client.post("/api/fit", json={"cells": cells}).json()["populations"][0]["judged"]
     assert set(judged) == {"average", "median", "map", "bayes"}
 
@@ -214,8 +298,8 @@ def test_kinds_of_files(client: TestClient, text: str, request_: Any, names: Any
     people = content["individuals"]
     assert people is None if names is None else people["name"] == names
     if request_:
-        assert sorted(people["population"]) == ["A", "B"]
         assert content["cells"]["population"] == ["A", "B"]
+        assert people["cell"] == [0, 1]
 
 
 def test_scores_are_those_of_the_library(client: TestClient) -> None:
@@ -323,7 +407,7 @@ def test_the_page_offers_what_the_library_has(client: TestClient) -> None:
     offered = json.loads(module.removeprefix("export const offered = ").removesuffix(";\n"))
     assert [part["id"] for part in offered["parts"]] == list(PARTS) == list(Named.model_fields)
     assert offered["vocabularies"]["yes/no"] == [["yes", "y"], ["no", "n"]]
-    assert {method["id"] for method in offered["methods"]} == set(CHOICES)
+    assert {method["id"] for method in offered["methods"]} == set(METHODS)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ _HOMES = {
     "decision_words": "binreps.decide.loss",
     "elicit": "binreps.decide",
     "evaluate": "binreps.decide.evaluate",
-    "explain": "binreps.show.wording",
+    "explain": "binreps.decide.answer",
     "fit": "binreps.run.front",
     "fit_average": "binreps.fits.point.simple",
     "fit_bayes": "binreps.fits.bayes",
@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from binreps.counts import CountTable
     from binreps.covariates import CovariateTable
     from binreps.decide import elicit
+    from binreps.decide.answer import explain
     from binreps.decide.checks.run import check
     from binreps.decide.evaluate import cross_validate, evaluate
     from binreps.decide.loss import Loss, classify, decision_table, decision_words
@@ -99,7 +100,6 @@ if TYPE_CHECKING:
     from binreps.run.front import analyse, fit
     from binreps.run.save import load_fit, save_fit
     from binreps.show import plot
-    from binreps.show.wording import explain
     from binreps.study import theory
     from binreps.study.datasets import load_screening
     from binreps.study.simulate import simulate

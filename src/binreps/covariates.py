@@ -66,6 +66,13 @@ class Numeric:
         lost = np.isnan(numbers)
         return np.column_stack([np.where(lost, self.fill, numbers), lost])
 
+    def from_text(self, text: str) -> float:
+        """A value that was typed."""
+        try:
+            return float(text)
+        except ValueError:
+            raise DataError(f"column {self.name!r} must be a number, got {text!r}") from None
+
     def decode(self, numbers: Float) -> list[Any]:
         """The values again, None where missing."""
         return [None if value != value else value for value in numbers.tolist()]
@@ -106,6 +113,10 @@ class Category:
     def columns(self, codes: NDArray[np.int32]) -> Float:
         """The columns of the design, before they are standardised."""
         return np.asarray(codes[:, None] == np.arange(1, len(self.levels)), dtype=float)
+
+    def from_text(self, text: str) -> Hashable:
+        """The level that was typed; `encode` refuses one that is none."""
+        return next((level for level in self.levels if str(level) == text), text)
 
     def decode(self, codes: NDArray[np.int32]) -> list[Any]:
         """The values again, None where missing."""
@@ -257,6 +268,20 @@ class CovariateTable:
             if isinstance(each, Numeric) or not any(isinstance(level, str) for level in each.levels)
         )
 
+    @property
+    def usual_steps(self) -> dict[str, float]:
+        """For each column of numbers 1, 2 or 5 times a power of ten near its sd: what figures show."""
+        found, column = {}, 0
+        if self.formula is not None:
+            return {}
+        for each in self.covariates:
+            if not isinstance(each, Category):
+                size = float(self.sd[column])
+                power = 10.0 ** np.floor(np.log10(size))
+                found[each.name] = float(power * max(k for k in (1, 2, 5) if k <= size / power * 1.0000001))
+            column += len(each.terms)
+        return found
+
     def column(self, name: str) -> list[Any]:
         """The values of one covariate, as they were given."""
         if name not in self.names:
@@ -316,6 +341,11 @@ class CovariateTable:
             for _ in each.terms:
                 yield design[:, column] > 0 if isinstance(each, Category) else None
                 column += 1
+
+    def from_text(self, typed: Mapping[str, str]) -> dict[str, Any]:
+        """Covariates that were typed, as values of this study's columns; other names stay as they are."""
+        own = {each.name: each for each in self.covariates}
+        return {name: own[name].from_text(text) if name in own else text for name, text in typed.items()}
 
     def rows_of(self, asked: Mapping[str, Any]) -> tuple[Float, tuple[int, ...]]:
         """Covariates of anyone, which broadcast, as rows of this study's design, and their shape."""

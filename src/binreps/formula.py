@@ -1,11 +1,13 @@
 """Formulas: columns of a design from words such as `age + C(site)`; the extra `formula`.
 
-A formula is code that is run on the columns, so it comes from a program alone: never from a file or the page.
+A formula is code that is run on the columns, so it comes from a program, never from the page. In a file there
+may be formulas of columns, numbers, arithmetic and a few functions: `check_plain` refuses all others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import ast
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -16,6 +18,13 @@ from binreps.errors import DataError, OptionError
 from binreps.options import shown
 
 _INTERCEPT = "Intercept"
+_ENCODED = ("C", "Q", "Treatment", "I", "center", "scale", "poly", "bs", "cr", "cs")
+_COUNTED = ("log", "log2", "log10", "log1p", "exp", "sqrt", "abs", "sin", "cos")
+_FUNCTIONS = {*_ENCODED, *_COUNTED[:3], "exp", "contr.treatment", *(f"np.{name}" for name in _COUNTED)}
+_PLAIN = (
+    *(ast.Expression, ast.BinOp, ast.UnaryOp, ast.operator, ast.unaryop, ast.Constant, ast.Name, ast.Load),
+    *(ast.Call, ast.keyword, ast.List, ast.Tuple),
+)
 
 
 class Formula:
@@ -35,13 +44,34 @@ class Formula:
         self.text, self._spec = text, None
         try:
             self._parsed = _formulaic().Formula(text)
-            self.variables = tuple(sorted(map(str, self._parsed.required_variables)))
+            self.variables = tuple(sorted(self._columns()))
         except OptionError:
             raise
         except Exception as error:  # formulaic has errors of its own
             raise OptionError(f"formula {text!r} cannot be read: {_line(error)}") from None
         if not self.variables:
             raise OptionError(f"formula must name a column, got {text!r}")
+
+    @property
+    def _factors(self) -> Iterator[tuple[str, bool]]:
+        """The pieces of the formula, and whether each is code."""
+        for term in self._parsed:
+            yield from ((factor.expr, factor.eval_method.value == "python") for factor in term.factors)
+
+    def _columns(self) -> set[str]:
+        """The columns that it names; formulaic overlooks those in some of its own functions."""
+        found = set(map(str, self._parsed.required_variables))
+        for expression, is_code in self._factors:
+            nodes = _outside_calls(expression) if is_code else []
+            found |= {node.id for node in nodes if isinstance(node, ast.Name)} - _FUNCTIONS
+        return found
+
+    def check_plain(self) -> None:
+        """Refuse what a file could do harm with: all but columns, numbers, arithmetic and known functions."""
+        for expression, is_code in self._factors:
+            if is_code and not _is_plain(expression):
+                rule = "may use columns, numbers, arithmetic and functions such as np.log, I, C, poly and bs"
+                raise OptionError(f"a formula in a file {rule}, got {expression!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return Formula, (self.text,)
@@ -66,6 +96,27 @@ class Formula:
         if len(values) != len(frame) or not np.all(np.isfinite(values)):
             raise DataError(f"formula {self.text!r} must give a finite number for everyone")
         return tuple(map(str, kept)), values
+
+
+def _calls(expression: str) -> list[ast.expr]:
+    """What a piece of code calls."""
+    tree = ast.parse(expression, mode="eval")
+    return [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+
+
+def _outside_calls(expression: str) -> list[ast.AST]:
+    """The parts of a piece of code that are not the names of what it calls."""
+    tree = ast.parse(expression, mode="eval")
+    called = {
+        id(part) for node in ast.walk(tree) if isinstance(node, ast.Call) for part in ast.walk(node.func)
+    }
+    return [node for node in ast.walk(tree) if id(node) not in called]
+
+
+def _is_plain(expression: str) -> bool:
+    """Whether a piece of code calls nothing but the functions that are known."""
+    known = all(ast.unparse(call) in _FUNCTIONS for call in _calls(expression))
+    return known and all(isinstance(node, _PLAIN) for node in _outside_calls(expression))
 
 
 def _formulaic() -> Any:

@@ -290,6 +290,11 @@ def _log1p_less(u: Float) -> Float:
     return np.where(u < 0.02, series, np.log1p(u) - u)
 
 
+def log_ways(n: Any, s: Any) -> Any:
+    """log of the binomial coefficient n over s."""
+    return gammaln(n + 1) - gammaln(s + 1) - gammaln(n - s + 1)
+
+
 def _stirling_rest(z: Float) -> Float:
     """log Γ(z) − [(z − ½) log z − z + ½ log 2π]."""
     large = np.maximum(z, 15.0)
@@ -394,7 +399,7 @@ class Correlated(Model):
         """Sums over every s: the draws are taken a few at a time where n is large."""
         s = np.arange(n + 1)
         records = Records(np.full(n + 1, n), s)
-        ways = gammaln(n + 1) - gammaln(s + 1) - gammaln(n - s + 1)
+        ways = log_ways(n, s)
         columns = [np.atleast_1d(np.asarray(error, dtype=float)) for error in errors]
         size = max(1, 2_000_000 // (n + 1))
         found: list[list[Float]] = [[], []]

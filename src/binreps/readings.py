@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 from binreps.counts import UNKNOWN, CountTable, is_null, statuses, whole_numbers
 from binreps.errors import DataError
 from binreps.options import shown
+from binreps.people import People
 from binreps.table import Table
 
 _SOURCES = 2**30  # a source and its answer are one number of 32 bits
@@ -54,6 +55,9 @@ class Readings:
         How many individuals each record stands for.
     known : ndarray of int8
         Status 0 or 1, −1 where it is not known.
+    people : People or None
+        The population or the covariates of each record, where there are any: `in_populations` and
+        `with_covariates` give them.
 
     Examples
     --------
@@ -73,6 +77,7 @@ class Readings:
     times: NDArray[np.int64] | None
     weight: NDArray[np.int64]
     known: NDArray[np.int8]
+    people: People | None
 
     def __init__(
         self, individual: ArrayLike, source: ArrayLike, result: ArrayLike, known: ArrayLike | None = None
@@ -87,7 +92,8 @@ class Readings:
         if known is not None:
             status = _status_of(of, statuses("known", known, of.size), individuals)
         given = answers != UNKNOWN
-        self._fill(_assembled(names, of[given], by[given], answers[given], None, status, None))
+        parts = _assembled(names, of[given], by[given], answers[given], None, status, None)
+        self._fill({**parts, "people": None})
 
     def _fill(self, parts: Mapping[str, Any]) -> None:
         """Set the attributes, which nobody can change afterwards."""
@@ -100,7 +106,7 @@ class Readings:
     def _of(cls, **parts: Any) -> Readings:
         """Readings that are encoded already."""
         made = object.__new__(cls)
-        made._fill(parts)
+        made._fill({"people": None, **parts})
         return made
 
     @classmethod
@@ -194,6 +200,42 @@ class Readings:
         yes, no = (np.array([row[i] for row in rows], np.int64) for i in (2, 3))
         return cls.counted(names, of, by, yes, no, np.full(len(records), UNKNOWN, np.int8))
 
+    def in_populations(self, names: Sequence[Hashable]) -> Readings:
+        """The same in populations, each with a prevalence of its own: the name of that of each record.
+
+        Examples
+        --------
+        >>> Readings.wide([[1, 0], [0, 0]]).in_populations(["north", "south"]).people.populations
+        ('north', 'south')
+        """
+        listed = list(names)
+        if len(listed) != len(self):
+            raise DataError(f"population must have one name per record ({len(self)}), got {len(listed)}")
+        return self._with(people=People.in_populations(listed, self.weight))
+
+    def with_covariates(
+        self,
+        covariates: Mapping[str, Any],
+        *,
+        reference: Mapping[str, Any] | None = None,
+        missing_covariates: str = "refuse",
+        formula: str | None = None,
+    ) -> Readings:
+        """The same with covariates that the prevalence may depend on: a value of each for each record.
+
+        Options as in `CovariateTable`.
+
+        Examples
+        --------
+        >>> readings = Readings.wide([[1, 0], [0, 0]]).with_covariates({"age": [61, 40]})
+        >>> readings.people.terms
+        ('age',)
+        """
+        if not covariates:
+            return self._with(people=None)
+        how: Any = {"reference": reference, "missing_covariates": missing_covariates, "formula": formula}
+        return self._with(people=People.with_covariates(covariates, self.weight, **how))
+
     # What there is ---------------------------------------------------------------------------------
 
     def __len__(self) -> int:
@@ -261,6 +303,8 @@ class Readings:
         times = np.uint64(1) if self.times is None else self.times.astype(np.uint64)
         # the sum of random numbers, 128 bits of them, tells records apart
         keys: list[Any] = [self.known, *(_sums(lot[self.code] * times, self.start) for lot in lots)]
+        if self.people is not None:
+            keys += list(self.people.values)
         n, s = self.sizes
         order = np.lexsort([*keys, s, n])
         new = np.ones(len(self), bool)
@@ -285,7 +329,8 @@ class Readings:
         where = np.arange(start[-1]) + np.repeat(self.start[records] - start[:-1], lengths)
         times = None if self.times is None else self.times[where]
         parts = {"start": start, "code": self.code[where], "times": times, "weight": weight}
-        return Readings._of(sources=self.sources, known=self.known[records], **parts)
+        people = None if self.people is None else self.people.take(records)
+        return Readings._of(sources=self.sources, known=self.known[records], people=people, **parts)
 
     def forget_known(self) -> Readings:
         """The same individuals with every status unknown."""
@@ -300,13 +345,15 @@ class Readings:
 
     def _with(self, **changes: Any) -> Readings:
         """The same but for some parts."""
-        names = ("sources", "start", "code", "times", "weight", "known")
+        names = ("sources", "start", "code", "times", "weight", "known", "people")
         return Readings._of(**{**{name: getattr(self, name) for name in names}, **changes})
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Readings):
             return NotImplemented
         if self.sources != other.sources or (self.times is None) != (other.times is None):
+            return False
+        if self.people != other.people:
             return False
         return all(
             np.array_equal(getattr(self, name), getattr(other, name))
@@ -328,6 +375,8 @@ class Readings:
             said = ("no", "yes")[code % 2] + (f" × {often}" if often > 1 else "")
             before = columns[names[code // 2]][row]
             columns[names[code // 2]][row] = f"{before}, {said}" if before else said
+        if self.people is not None:
+            columns = {**self.people.columns, **columns}
         more: dict[str, Any] = {"weight": self.weight.tolist()}
         if self.has_known:
             more["known"] = [None if status == UNKNOWN else status for status in self.known.tolist()]

@@ -27,10 +27,11 @@ from binreps.show.wording import command_options
 from binreps.table import Table
 from binreps.tables.guess import Guess
 from binreps.tables.join import Adding, write_joined
-from binreps.tables.opened import OpenTable, read
+from binreps.tables.opened import OpenTable, arrow_rows, open_table, read
 from binreps.tables.write import check_target, write_table
 
 _SIZES = "25,50,100,200,400,800"
+_SHOWN = 15  # individuals that are named
 
 
 def next_command(
@@ -73,7 +74,12 @@ def next_command(
         recipe = None if columns else model_recipe(model)
         with opened_like(recipe, data, columns, []) as (opened, guess):
             _write_individuals(opened, guess, out, (fit, loss, new), {"budget": budget, **costs})
-        print(f"Written to {out}")
+        _print_first(out, guess)
+        if figure is not None:
+            plot.save(
+                plot.stopping(stopping_table(fit, loss, max_replicates=max_replicates, **costs)), figure
+            )
+        print("Written to", " and ".join(str(path) for path in (out, figure) if path is not None))
         return
     rule = stopping_table(fit, loss, max_replicates=max_replicates, **costs)
     again = next_replicates(fit.counts, fit, loss, budget=budget, **costs)
@@ -99,6 +105,20 @@ def _print_advice(rule: StoppingTable, again: NextReplicates) -> None:
     shown = ("rank", "n", "s", "individuals", "probability", "decision", "worth", "measure")
     Console().print(grid(Table({name: [row[name] for row in rows] for name in shown})))
     print(again.table().note)
+
+
+def _print_first(out: Path, guess: Guess) -> None:
+    """Those to measure again first, by name."""
+    individual = guess.columns.get("individual") or ()
+    own = [individual] if isinstance(individual, str) else list(individual)
+    with open_table(out, own) as opened:
+        rows = arrow_rows(opened.frame.filter("measure <> 'no'").limit(_SHOWN))
+    names = [name for name in (*own, "n", "s", "score", "decision", "worth") if name in rows.column_names]
+    columns: dict[str, list[Any]] = {name: rows.column(name).to_pylist() for name in names}
+    for name in {"score", "worth"} & columns.keys():  # a file of text has text
+        columns[name] = [None if value is None else float(value) for value in columns[name]]
+    print("Whom to measure again first:")
+    Console().print(grid(Table(columns)))
 
 
 def _write_individuals(
@@ -132,8 +152,8 @@ def plan_command(
     ] = None,
     risk: Annotated[float | None, typer.Option("--risk", help="Goal: a mean cost of at most this.")] = None,
     individuals: Annotated[
-        str, typer.Option("--individuals", help="Sizes to try.")
-    ] = "25,50,100,200,400,800",
+        str, typer.Option("--individuals", help="Sizes to try; between the usual ones it looks for more.")
+    ] = _SIZES,
     replicates: Annotated[str, typer.Option("--replicates", help="Replicates to try.")] = "2,3,4,5,6,8",
     cost_per_individual: Annotated[float, typer.Option("--cost-per-individual")] = 0,
     cost_per_replicate: Annotated[float, typer.Option("--cost-per-replicate")] = 1,
@@ -172,6 +192,7 @@ def plan_command(
             max_cost=max_cost,
             assurance=assurance,
             level=level,
+            refine=individuals == _SIZES,
             data_sets=data_sets,
             progress=progress,
             **goals,

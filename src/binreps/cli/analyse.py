@@ -14,21 +14,22 @@ from binreps.cli import options as opt
 from binreps.cli.progress import bar, busy
 from binreps.cli.read import guess_lines
 from binreps.cli.render import grid, render
+from binreps.decide.loss import Loss
 from binreps.errors import OptionError
 from binreps.fits.batch import COLUMNS
 from binreps.notes import Note
 from binreps.run.analysis import Analysis, Settings
-from binreps.run.by import fitted_groups, rows_table
-from binreps.run.by_source import SourceAnalysis
+from binreps.run.by import CELL_COLUMNS, fitted_groups, rows_table
 from binreps.run.front import analysing
 from binreps.run.methods import METHODS
-from binreps.show.sources import source_summary
+from binreps.run.models import AUTO
+from binreps.show.groups import groups_page
 from binreps.show.summary import summary, table_rows
 from binreps.study.datasets import SCREENING_FILE
 from binreps.table import Table
 from binreps.tables.opened import OpenTable, open_table
 from binreps.tables.roles import Roles, column_names
-from binreps.tables.write import check_target, write_table
+from binreps.tables.write import check_target, replacing, write_table
 
 _SHOWN_GROUPS = 30
 
@@ -60,6 +61,7 @@ def analyse_command(
     missing: opt.Missing = None,
     sheet: opt.Sheet = None,
     recipe: opt.Recipe = None,
+    model: opt.Model = AUTO,
     method: opt.Method = "bayes",
     prior_prevalence: opt.PriorPrevalence = "0.5,0.5",
     prior_false_positive: opt.PriorFalsePositive = "2,2",
@@ -68,9 +70,12 @@ def analyse_command(
     cost_false_positive: opt.CostFalsePositive = 1,
     cost_false_negative: opt.CostFalseNegative = 1,
     cost_inconclusive: opt.CostInconclusive = "0.25",
+    independent: opt.Independent = False,
     level: opt.Level = 0.9,
     up_to: opt.UpTo = None,
     out: opt.Out = None,
+    title: opt.Title = "",
+    author: opt.Author = "",
     parquet: Annotated[bool, typer.Option("--parquet", help="Write the scores as Parquet.")] = False,
     memory: opt.Memory = None,
     as_json: opt.Json = False,
@@ -83,13 +88,13 @@ def analyse_command(
     shapes = prior_prevalence, prior_false_positive, prior_false_negative
     prior = opt.make_prior(*shapes, better_than_chance)
     loss = opt.make_loss(cost_false_positive, cost_false_negative, cost_inconclusive)
-    settings = opt.make_settings(method, prior, loss, level, up_to)
+    settings = opt.make_settings(method, prior, loss, level, up_to, model, independent)
     _check_folder(out)
     if by:
         if population or truth or recipe:
             rule = "it goes without --population, --truth and --recipe"
             raise OptionError(f"--by fits each group on its own; {rule}")
-        _by(data, by, columns, settings, out, {"memory": memory, "sheet": sheet}, as_json)
+        _by(data, by, columns, settings, out, {"memory": memory, "sheet": sheet}, as_json, (title, author))
         return
     name, path = None, data
     if not data:
@@ -102,16 +107,15 @@ def analyse_command(
         _print(analysis, as_json)
         if out is not None:
             with busy("writing"):
-                files = analysis.write(out, parquet=parquet, memory=memory)
+                files = analysis.write(out, parquet=parquet, memory=memory, title=title, author=author)
             if not as_json:
                 print(f"\nWritten to {out}: {', '.join(file.name for file in files)}")
 
 
-def _print(analysis: Analysis | SourceAnalysis, as_json: bool) -> None:
+def _print(analysis: Analysis, as_json: bool) -> None:
     """The analysis for a person or for a machine."""
     if as_json:
-        content = source_summary(analysis) if isinstance(analysis, SourceAnalysis) else summary(analysis)
-        print(json.dumps(content, ensure_ascii=False, allow_nan=False, indent=1))
+        print(json.dumps(summary(analysis), ensure_ascii=False, allow_nan=False, indent=1))
     else:
         render(analysis, Console())
 
@@ -130,37 +134,61 @@ def _by(
     out: Path | None,
     opening: dict[str, Any],
     as_json: bool,
+    heading: tuple[str, str],
 ) -> None:
-    """One fit per group, as one table."""
+    """One fit per group, as one table; the folder also has what each result is answered, and a report."""
     if not data:
         raise OptionError("--by needs a file")
     with open_table(data, [*column_names(columns), *by], **opening) as opened:
         guess = opened.guess(columns, by)
-        target = _groups_file(out, opened)
+        files = _groups_files(out, opened)
         how: Any = {"method": settings.method, "level": settings.level}
         if settings.prior != Settings().prior:
             how["prior"] = METHODS[settings.method].prior(settings.prior)
         with bar("fitting groups") as progress:
             roles = Roles.of(**guess.columns)
-            answer, _, notes = fitted_groups(opened.frame, by, roles, progress=progress, **how)
-    table = rows_table(answer)
-    if target is not None:
-        write_table(table, target)
+            answer, _, notes = fitted_groups(
+                opened.frame, by, roles, progress=progress, scores=bool(files), **how
+            )
+    table, cells = _by_group(rows_table(answer), by, settings.loss)
+    told = [*guess.notes, *notes, *_untold(table)]
+    if files:
+        name = heading[0] or ", ".join(path.name for path in opened.paths)
+        whole = groups_page(table, cells, by, settings.loss, told, name, heading[1])
+        write_table(table, files[0])
+        write_table(cells, files[1])
+        with replacing(files[2]) as part:
+            part.write_text(whole, encoding="utf-8")
     if not as_json:
         print(*guess_lines(guess), sep="\n", end="\n\n")
-    _print_groups(table, as_json, [*guess.notes, *notes, *_untold(table)])
-    if target is not None and not as_json:
-        print(f"\nWritten to {target}")
+    _print_groups(table, as_json, told)
+    if files and not as_json:
+        print(f"\nWritten to {out}: {', '.join(file.name for file in files)}")
 
 
-def _groups_file(out: Path | None, opened: OpenTable) -> Path | None:
-    """Where the groups are written, if they are, refused before any work."""
+def _by_group(rows: Table, by: list[str], loss: Loss) -> tuple[Table, Table]:
+    """A row per group, and one for each result (n, s) of a group with its decision, if there are scores."""
+    if "score" not in rows.columns:
+        return rows, Table({})
+    first: dict[Any, int] = {}
+    for i, row in enumerate(rows):
+        first.setdefault(tuple(row[name] for name in by), i)
+    own = [name for name in rows.columns if name not in CELL_COLUMNS]
+    groups = Table({name: [rows[name][i] for i in first.values()] for name in own})
+    there = [i for i, n in enumerate(rows["n"]) if n is not None]
+    cells = {name: [rows[name][i] for i in there] for name in (*by, *CELL_COLUMNS)}
+    return groups, Table({**cells, "decision": loss.words(cells["score"])})
+
+
+def _groups_files(out: Path | None, opened: OpenTable) -> list[Path]:
+    """Where groups, their scores and the report are written, if they are, refused before any work."""
     if out is None:
-        return None
-    target = out / "groups.csv"
-    target.parent.mkdir(parents=True, exist_ok=True)
-    check_target(target, opened.paths)
-    return target
+        return []
+    out.mkdir(parents=True, exist_ok=True)
+    files = [out / "groups.csv", out / "scores.csv", out / "report.html"]
+    for target in files[:2]:
+        check_target(target, opened.paths)
+    return files
 
 
 def _untold(table: Table) -> list[Note]:

@@ -9,19 +9,32 @@ from typing import Annotated, NoReturn
 import typer
 
 from binreps._version import __version__
-from binreps.cli import advice, analyse, read, score, tools, web
+from binreps.cli import advice, analyse, bedside, read, score, tools, web
 from binreps.errors import BinrepsError
 
 _HELP = """Repeated yes/no measurements into calibrated decisions, without a gold standard.
 
 Start with `binreps analyse your-file.csv --out results`; without a file it analyses a bundled example."""
 
+_FIRST = """binreps {version}: repeated yes/no measurements into calibrated decisions.
+
+Try first:
+  binreps analyse                            the bundled example
+  binreps analyse tests.csv --out results    your file: rates, answers, a report
+  binreps read tests.csv                     how a messy file would be read
+  binreps decide 2/6 --model results/summary.json    one patient
+  binreps web                                the same in a browser (pip install 'binreps[web]')
+
+binreps --help lists every command; each has --help with an example."""
+
 app = typer.Typer(
-    help=_HELP, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode="markdown"
+    help=_HELP, invoke_without_command=True, pretty_exceptions_enable=False, rich_markup_mode="markdown"
 )
 app.command("analyse")(analyse.analyse_command)
 app.command("read")(read.read_command)
 app.command("score")(score.score_command)
+app.command("decide")(bedside.decide_command)
+app.command("card")(bedside.card_command)
 app.command("table")(tools.table_command)
 app.command("simulate")(tools.simulate_command)
 app.command("theory")(tools.theory_command)
@@ -38,14 +51,18 @@ def _version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version.")
     ] = False,
     debug: Annotated[bool, typer.Option("--debug", help="Show where an error comes from.")] = False,
 ) -> None:
-    """The options before any command."""
+    """The options before any command; without one, what to try first."""
+    del version, debug  # what they ask for is done before
+    if context.invoked_subcommand is None:
+        print(_FIRST.format(version=__version__))
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -11,7 +11,8 @@ from binreps.decide.loss import Loss
 from binreps.errors import OptionError
 from binreps.model import Prior
 from binreps.run.analysis import Settings
-from binreps.run.methods import CHOICES
+from binreps.run.methods import METHODS
+from binreps.run.models import AUTO, MODELS
 from binreps.tables.roles import PARTS, Columns
 
 _COLUMNS, _CHOICES, _COSTS = "Columns (guessed if not named)", "Choices", "Costs of an answer"
@@ -54,7 +55,8 @@ Batch = Annotated[str | None, _column("batch")]
 Positive = Annotated[list[str] | None, _column("positive")]
 Negative = Annotated[list[str] | None, _column("negative")]
 Missing = Annotated[list[str] | None, _column("missing")]
-Method = Annotated[str, _choice("--method", f"What decides: {', '.join(CHOICES)}.")]
+Model = Annotated[str, _choice("--model", f"What is assumed: {', '.join((AUTO, *MODELS))}.")]
+Method = Annotated[str, _choice("--method", f"How rates are estimated: {', '.join(METHODS)}.")]
 PriorPrevalence = Annotated[str, _choice("--prior-prevalence", "Shapes of its Beta prior.")]
 PriorFalsePositive = Annotated[str, _choice("--prior-false-positive", "The same, cut to (0, ½).")]
 PriorFalseNegative = Annotated[str, _choice("--prior-false-negative", "The same, cut to (0, ½).")]
@@ -70,6 +72,10 @@ CostFalseNegative = Annotated[float, _cost("--cost-false-negative", "Of a negati
 CostInconclusive = Annotated[
     str,
     _cost("--cost-inconclusive", "Of no answer; or two, if truly negative and truly positive: 0.1,0.3."),
+]
+Independent = Annotated[
+    bool,
+    _choice("--independent", "Readings of one individual by its sources are independent given its status."),
 ]
 Level = Annotated[float, _choice("--level", "Probability that intervals hold.")]
 UpTo = Annotated[
@@ -93,6 +99,8 @@ Recipe = Annotated[
 Memory = Annotated[str | None, _choice("--memory", "The most memory to use, such as 4GB.")]
 Json = Annotated[bool, _choice("--json", "Print JSON for machines.")]
 Out = Annotated[Path | None, _choice("--out", "Folder for the report, scores, decision table and summary.")]
+Title = Annotated[str, _choice("--title", "Of the report; the file's name if not given.")]
+Author = Annotated[str, _choice("--author", "Of the report.")]
 Seed = Annotated[int, _choice("--seed", "Seed of the random numbers.")]
 
 
@@ -122,9 +130,17 @@ def make_loss(false_positive: float, false_negative: float, inconclusive: str) -
     return Loss(false_positive, false_negative, costs if len(costs) == 2 else costs[0])
 
 
-def make_settings(method: str, prior: Prior, loss: Loss, level: float, up_to: int | None) -> Settings:
+def make_settings(
+    method: str,
+    prior: Prior,
+    loss: Loss,
+    level: float,
+    up_to: int | None,
+    model: str = AUTO,
+    independent: bool = False,
+) -> Settings:
     """What the user chose, checked."""
-    return Settings(method.lower(), prior, loss, level, up_to)
+    return Settings(method.lower(), prior, loss, level, up_to, model.lower(), independent)
 
 
 def numbers(option: str, text: str, wanted: int | None = None) -> Any:

@@ -15,10 +15,11 @@ from binreps.run.front import reading_source, source_notes
 from binreps.run.recipe import recipe_of
 from binreps.run.save import write_json
 from binreps.show.summary import notes_rows
-from binreps.show.wording import missing_words, plural
+from binreps.show.wording import missing_words
 from binreps.tables.guess import Guess, QuestionError, described
 from binreps.tables.opened import open_table
 from binreps.tables.roles import column_names
+from binreps.words import plural
 
 
 def read_command(

@@ -11,9 +11,8 @@ from rich.table import Table as Grid
 from rich.text import Text
 
 from binreps.decide.checks.findings import Findings
-from binreps.run.analysis import Analysis, Part, Profile
-from binreps.run.by_source import SourceAnalysis
-from binreps.run.methods import METHODS
+from binreps.run.analysis import Analysis, Part
+from binreps.run.models import WAYS
 from binreps.show.wording import (
     changed_words,
     method_name,
@@ -22,11 +21,11 @@ from binreps.show.wording import (
     named_odds,
     named_rates,
     next_words,
-    plural,
     profile_words,
     read_words,
 )
 from binreps.table import Table, format_value
+from binreps.words import plural
 
 STYLES = {"negative": "black on #92c5de", "inconclusive": "black on #f7f7c6", "positive": "white on #b2182b"}
 SIGNS = {"negative": "−", "inconclusive": "?", "positive": "+", None: "·"}
@@ -34,10 +33,9 @@ _SHOWN_SOURCES = 20  # in the terminal
 _LATTICE = 10  # replicates up to which the decision table is drawn as a lattice
 
 
-def render(analysis: Analysis | SourceAnalysis, console: Console) -> None:
+def render(analysis: Analysis, console: Console) -> None:
     """Print everything."""
-    found = source_blocks(analysis) if isinstance(analysis, SourceAnalysis) else blocks(analysis)
-    for block in found:
+    for block in blocks(analysis):
         console.print(block)
 
 
@@ -47,11 +45,6 @@ def blocks(analysis: Analysis) -> Iterator[RenderableType]:
     yield _indented(_read_words(analysis))
     for part in analysis.parts:
         yield from _part_blocks(part, analysis)
-    yield from _closing(analysis)
-
-
-def _closing(analysis: Analysis | SourceAnalysis) -> Iterator[RenderableType]:
-    """What speaks against the results, and how the data were read."""
     yield _title("Checks")
     yield _indented(_findings(analysis.findings))
     if analysis.notes:
@@ -60,37 +53,25 @@ def _closing(analysis: Analysis | SourceAnalysis) -> Iterator[RenderableType]:
             yield _indented(Text(f"• {note}"))
 
 
-def source_blocks(analysis: SourceAnalysis) -> Iterator[RenderableType]:
-    """The parts of the printout of an analysis by source."""
-    fit, readings, level = analysis.fit, analysis.fit.readings, analysis.settings.level
-    sizes = [plural(readings.individuals, "individual"), plural(readings.readings, "reading")]
-    sizes += [plural(len(readings.sources), "source"), missing_words(analysis.source)]
-    yield _title(analysis.source.name)
-    yield _indented(Group(*map(Text, read_words(analysis.source)), Text(" · ".join(filter(None, sizes)))))
-    estimate, lower, upper = analysis.prevalence
-    yield _title("Prevalence")
-    yield _indented(Text(f"{estimate:.3f}, {level:.0%} interval {lower:.3f} to {upper:.3f}"))
+def _source_blocks(part: Part) -> Iterator[RenderableType]:
+    """Each source and their population, where there are any."""
+    if part.sources is None or part.source_population is None:
+        return
     yield _title("Sources")
-    yield _indented(grid(_source_rows(analysis)))
-    if len(readings.sources) > _SHOWN_SOURCES:
-        more = f"… and {len(readings.sources) - _SHOWN_SOURCES:,} more sources; --out writes them all"
+    yield _indented(grid(_source_rows(part.sources)))
+    if len(part.sources) > _SHOWN_SOURCES:
+        more = f"… and {len(part.sources) - _SHOWN_SOURCES:,} more sources; --out writes them all"
         yield _indented(Text(more, style="dim"))
     yield _title("Sources like these")
-    yield _indented(grid(analysis.population))
-    how = f"{level:.0%} intervals; numerical error below {fit.error:.2f} of a standard deviation; sampled"
-    yield _indented(Text(how, style="dim"))
-    yield _title("Everyone in the data")
-    yield _indented(_answers(analysis.answers))
-    yield _indented(Text(str(analysis.settings.loss), style="dim"))
-    if analysis.judged is not None:
-        yield _title(f"Judged by column {analysis.source.truth!r}")
-        yield _indented(grid(analysis.judged.summary()))
-    yield from _closing(analysis)
+    yield _indented(grid(part.source_population))
+    how = f"numerical error below {part.fit.error:.2f} of a standard deviation; sampled"
+    yield _indented(Text(f"{part.settings.level:.0%} intervals; {how}", style="dim"))
+    yield _indented(Text(f"In everyone's score, {part.fit.calibration}.", style="dim"))
 
 
-def _source_rows(analysis: SourceAnalysis) -> Table:
+def _source_rows(sources: Table) -> Table:
     """The sources with the most readings, in 80 columns."""
-    rows = [row for row, _ in zip(analysis.sources, range(_SHOWN_SOURCES), strict=False)]
+    rows = [row for row, _ in zip(sources, range(_SHOWN_SOURCES), strict=False)]
     columns: dict[str, list[Any]] = {name: [row[name] for row in rows] for name in ("source", "readings")}
     columns["source"] = [str(name)[:20] for name in columns["source"]]
     for name in ("false_positive", "false_negative"):
@@ -106,12 +87,16 @@ def _part_blocks(part: Part, analysis: Analysis) -> Iterator[RenderableType]:
     where = "" if part.name is None else f" · {part.name}"
     yield _title(f"Rates{where}")
     yield _indented(grid(named_rates(part)))
-    whose = METHODS[part.believed].name
+    whose = WAYS[part.believed].name
     yield _indented(Text(f"lower, upper: {level:.0%} credible interval, {whose}", style="dim"))
     if part.intraclass is not None:
         estimate, low, high = part.intraclass
         found = f"{estimate:.3f}, from {low:.3f} to {high:.3f}"
         yield _indented(Text(f"intra-class correlation of replicates: {found}"))
+    yield from _source_blocks(part)
+    if part.populations is not None:
+        yield _title("Prevalence of each population")
+        yield _indented(grid(part.populations))
     if (odds := named_odds(part)) is not None:
         yield _title(f"Odds ratios of being positive{where}")
         yield _indented(grid(odds))
@@ -119,17 +104,25 @@ def _part_blocks(part: Part, analysis: Analysis) -> Iterator[RenderableType]:
     yield _indented(_answers(part.answers))
     if words := changed_words(part):
         yield _indented(Text(words))
-    yield _title(f"The next individual, by {method_name(analysis)}{where}")
-    yield _indented(_decisions(part))
-    yield _indented(Text(str(analysis.settings.loss), style="dim"))
+    yield from _next_blocks(part, f"{method_name(analysis)}{where}")
+    if part.judgement is not None:
+        yield _title(f"Judged by column {analysis.source.truth!r}{where}")
+        yield _indented(grid(named_methods(part.judgement)))
+
+
+def _next_blocks(part: Part, whose: str) -> Iterator[RenderableType]:
+    """What to answer for the next individual, where that depends on the numbers alone."""
+    if not len(part.decisions):
+        yield _indented(Text(str(part.settings.loss), style="dim"))
+        return
+    yield _title(f"The next individual, by {whose}")
+    yield _indented(_decisions(part.decisions))
+    yield _indented(Text(str(part.settings.loss), style="dim"))
     yield _indented(Text(f"In short: {next_words(part)}."))
     for one in part.profiles:
         share = f"prevalence {one.fit.rates.prevalence:.3f}"
         yield _title(f"The next individual of {one.name}: {profile_words(one.covariates)} ({share})")
-        yield _indented(_decisions(one))
-    if part.judgement is not None:
-        yield _title(f"Judged by column {analysis.source.truth!r}{where}")
-        yield _indented(grid(named_methods(part.judgement)))
+        yield _indented(_decisions(one.decisions))
 
 
 def _findings(findings: Findings) -> RenderableType:
@@ -160,6 +153,7 @@ def _read_words(analysis: Analysis) -> RenderableType:
         plural(counts.individuals, "individual"),
         f"{plural(counts.replicates, 'replicate')}, {counts.positives:,} positive",
         plural(len(counts), "cell"),
+        *([plural(len(sources), "source")] if (sources := analysis.main.sources) is not None else []),
         missing_words(source),
     ]
     return Group(*map(Text, read_words(source)), Text(" · ".join(filter(None, sizes))))
@@ -186,10 +180,10 @@ def _answers(answers: dict[str, int]) -> RenderableType:
     return line
 
 
-def _decisions(part: Part | Profile) -> RenderableType:
+def _decisions(table: Table) -> RenderableType:
     """The decision table as a lattice, or as ranges where that would be too wide."""
-    sizes = sorted(set(part.decisions["n"]))
-    return _lattice(part.decisions, sizes) if sizes[-1] <= _LATTICE else _ranges(part.decisions, sizes)
+    sizes = sorted(set(table["n"]))
+    return _lattice(table, sizes) if sizes[-1] <= _LATTICE else _ranges(table, sizes)
 
 
 def _lattice(decisions: Table, sizes: list[int]) -> RenderableType:

@@ -55,14 +55,19 @@ def score_command(
     columns = opt.make_columns(locals())
     fit, saved = load_fit(model), read_json(model)
     recipe = None if columns or population else model_recipe(model)
-    if fit.has_sources and "source" not in columns and (named := _saved(saved, "input", "columns", "source")):
+    if (
+        fit.has_sources
+        and "source" not in columns
+        and (named := saved_value(saved, "input", "columns", "source"))
+    ):
         columns["source"] = named
-    population = population or _saved(saved, "input", "population")
-    if None not in fit.parts and population is None:
+    population = population or saved_value(saved, "input", "population")
+    several = None not in fit.parts or fit.prevalence_table() is not None
+    if several and population is None:
         raise DataError("the fit has several populations; name their column with --population")
     if fit.records is not None and "covariates" not in columns:
         columns["covariates"] = list(fit.records.names)
-    level = _saved(saved, "options", "level") or 0.9
+    level = saved_value(saved, "options", "level") or 0.9
     adding = Adding([fit], saved_loss(saved), new=not fitted, level=level)
     apart = [population] if population else []
     with opened_like(recipe, data, columns, apart, memory, sheet) as (opened, guess):
@@ -72,7 +77,7 @@ def score_command(
     for line in guess_lines(guess):
         print(line)
     heard = [note for note in reading.notes if not (fit.has_sources and note.id == "source-not-used")]
-    if fit.records is not None:
+    if columns.get("covariates") or guess.columns.get("covariates"):
         heard = [note for note in heard if note.id != "covariates-not-used"]
     for note in (*guess.notes, *heard, *notes):
         print(f"• {note}")
@@ -107,7 +112,7 @@ def opened_like(
         yield opened, opened.guess(columns, apart)
 
 
-def _saved(content: Any, *keys: str) -> Any:
+def saved_value(content: Any, *keys: str) -> Any:
     """A value inside a summary; None where it has none."""
     for key in keys:
         content = content.get(key) if isinstance(content, dict) else None
@@ -116,7 +121,7 @@ def _saved(content: Any, *keys: str) -> Any:
 
 def saved_loss(content: Any) -> Loss:
     """The costs of the earlier analysis; the usual ones for a fit saved alone."""
-    costs = _saved(content, "options", "loss")
+    costs = saved_value(content, "options", "loss")
     if not isinstance(costs, dict):
         return Loss()
     pair = costs.get("inconclusive_negative"), costs.get("inconclusive_positive")

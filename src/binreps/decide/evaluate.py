@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
 
@@ -47,6 +47,8 @@ class Evaluation:
         The costs in the risks.
     rule : str
         How scores became answers.
+    calibration : Table
+        How often individuals with about the same score are truly positive, as `calibration_curve` says.
     """
 
     counts: tuple[tuple[int, int, int], tuple[int, int, int]]
@@ -55,6 +57,7 @@ class Evaluation:
     left_out: int
     loss: Loss
     rule: str
+    calibration: Table = field(compare=False, repr=False)
 
     @property
     def individuals(self) -> int:
@@ -185,6 +188,7 @@ def evaluate(
         left_out=left_out,
         loss=loss,
         rule=str(loss) if thresholds is None else "thresholds {:g} and {:g}".format(*thresholds),
+        calibration=calibration_curve(y, t, w),
     )
 
 

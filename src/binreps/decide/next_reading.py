@@ -24,7 +24,8 @@ def next_reading(
     """What one more reading of a new individual would tell, source by source; those worth most come first.
 
     Worth is how much lower the expected loss is after the reading than now: the highest price at which asking
-    that source pays.
+    that source pays. Where a reading counts as a part of an independent one, worth is that of a source with
+    the likelihood ratios of such a reading: then the probability now is the mean of those after.
 
     Parameters
     ----------
@@ -60,10 +61,12 @@ def next_reading(
     records = [dict(said), *(_and(said, source, x) for source in asked for x in (1, 0))]
     data, _ = Readings.asked(records)
     chance, log = fit.posterior.chances(data, new=True).value, fit.posterior.log_marginal(data)
-    yes = np.exp(log[1::2] - log[0])
-    yes = yes / (yes + np.exp(log[2::2] - log[0]))  # the two add up to 1 but for rounding
-    now, after = loss.risks(chance).min(axis=1)[0], loss.risks(chance).min(axis=1)[1:]
-    worth = np.maximum(now - (yes * after[::2] + (1 - yes) * after[1::2]), 0.0)
+    of_negatives, of_positives = np.exp(log[:, 1::2] - log[:, :1])  # P(yes | T), given what was said
+    yes = chance[0] * of_positives + (1 - chance[0]) * of_negatives
+    risks, apart = loss.risks(chance).min(axis=1), chance[1::2] - chance[2::2]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        share = np.where(apart == 0, 0.5, (chance[0] - chance[2::2]) / apart).clip(0, 1)
+    worth = np.maximum(risks[0] - (share * risks[1::2] + (1 - share) * risks[2::2]), 0.0)
     order = np.argsort(-worth, kind="stable")
     columns = {"chance_of_yes": yes, "if_yes": chance[1::2], "if_no": chance[2::2], "worth": worth}
     table = {"source": [asked[i] for i in order], **{x: v[order].tolist() for x, v in columns.items()}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
@@ -24,7 +24,8 @@ from binreps.table import Table
 
 Reached = Literal["yes", "no", "perhaps"]
 
-_FIRST = 50  # data sets of every design; where the verdict is not clear, twice as many, and again
+_FIRST = 20  # data sets of every design; where the verdict is not clear, twice as many, and again
+_FINE = 1.1  # ratio of two sizes between which nobody looks for another
 _CLEAR = 3.0  # Monte Carlo errors from the limit: no more data sets are needed
 _ROUGH = 1e-2  # of a standard deviation, for widths alone
 _TOLERANCE = 1e-4  # of a standard deviation: far below what one study differs from the next
@@ -163,6 +164,7 @@ def plan(
     cost_per_replicate: float = 1.0,
     max_tests: int | None = None,
     max_cost: float | None = None,
+    refine: bool = False,
     data_sets: int = 400,
     workers: int | None = None,
     progress: Progress | None = None,
@@ -199,6 +201,9 @@ def plan(
     max_tests, max_cost : float, optional
         Limits. Larger designs are left out, and for each number of replicates the largest design within the
         limit is added.
+    refine : bool
+        Whether to look between the numbers of individuals for designs that reach the goal and are cheaper
+        than any found so far, until neighbours differ by a tenth.
     data_sets : int
         The most simulated studies per design.
     workers : int, optional
@@ -231,13 +236,34 @@ def plan(
         for name, value in (("individual", cost_per_individual), ("replicate", cost_per_replicate))
     )
     sizes = _designs(individuals, replicates, costs, max_tests, max_cost)
-    study = _Simulator(_checked_truth(truth), sizes, source)
-    values = _simulated(study, goal, analysis, int(data_sets), workers, progress)
-    designs = tuple(
-        Design(n, r, n * r, n * (costs[0] + r * costs[1]), *goal.result(values[n, r]))
-        for n, r in sorted(sizes, key=lambda size: size[::-1])
-    )
+    found: dict[Size, Design] = {}
+    while sizes:
+        study = _Simulator(_checked_truth(truth), sizes, source)
+        values = _simulated(study, goal, analysis, int(data_sets), workers, progress)
+        for n, r in sizes:
+            cost = n * (costs[0] + r * costs[1])
+            found[n, r] = Design(n, r, n * r, cost, *goal.result(values[n, r]))
+        sizes = _between(found, costs) if refine else []
+    designs = tuple(found[size] for size in sorted(found, key=lambda size: size[::-1]))
     return Plan(goal.words, designs, goal.measure)
+
+
+def _between(found: Mapping[Size, Design], costs: tuple[float, ...]) -> list[Size]:
+    """For each number of replicates, a size between the last that fails and the first that reaches the goal.
+
+    Only where that could be cheaper than the cheapest found so far.
+    """
+    good = [design for design in found.values() if design.reached == "yes"]
+    best = min((design.cost for design in good), default=np.inf)
+    sizes = []
+    for r in sorted({r for _, r in found}):
+        enough = min((design.individuals for design in good if design.replicates == r), default=0)
+        short = max((n for n, other in found if other == r and n < enough), default=0)
+        middle = round((short * enough) ** 0.5)
+        fine = enough <= _FINE * short or not short < middle < enough
+        if not fine and middle * (costs[0] + r * costs[1]) < best:
+            sizes.append((middle, r))
+    return sizes
 
 
 # Goals -------------------------------------------------------------------------------------------------

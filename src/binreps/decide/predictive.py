@@ -31,7 +31,7 @@ def predictive_counts(
 
     Each draw from the posterior gives a new table: of the individuals with n replicates, those of unknown
     status spread over s by θ P(s | T = 1) + (1−θ) P(s | T = 0), as the fit's model has it, those of known
-    status by their own class's law.
+    status by their own class's law. With covariates θ is the average over those with n replicates.
 
     Parameters
     ----------
@@ -75,7 +75,9 @@ def predictive_counts(
     }
     for n in shown:
         starts = _bins(n)
-        each = [_predicted(one, n, starts, draws[name], source) for name, one in fit.parts.items()]
+        own = fit.among(n)
+        drawn_here = draws if own is fit else own.joint_draws(size, source)
+        each = [_predicted(one, n, starts, drawn_here[name], source) for name, one in own.parts.items()]
         expected, drawn = sum(mean for mean, _ in each), sum(counts for _, counts in each)
         lower, upper = np.quantile(drawn, tails, axis=0)
         ends = [*(starts[1:] - 1), n]

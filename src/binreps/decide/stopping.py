@@ -26,14 +26,14 @@ from binreps.decide.loss import Loss, check_loss, decision_words
 from binreps.errors import DataError, FitError, OptionError
 from binreps.fits.base import Fit, check_counts, check_one_population
 from binreps.fits.posterior import Nodes
-from binreps.model import ALIKE, Float, checked_pairs, score_at
+from binreps.model import ALIKE, Float, Model, Records, checked_pairs, score_at
 from binreps.options import check_whole
 from binreps.table import Table
 
 MEASURE = "measure"
 """The action that is no answer: one more replicate."""
 
-SYMBOLS = {"negative": "-", "inconclusive": "o", "positive": "+", MEASURE: "?"}
+SYMBOLS = {"negative": "-", "inconclusive": "?", "positive": "+", MEASURE: "»"}
 """The actions in the chart of a `StoppingTable`; a dot is a result that nobody comes to."""
 
 _MOST_REPLICATES = 500
@@ -67,12 +67,12 @@ class StoppingTable:
     start: tuple[int, int]
     new: bool
     error: float
-    _actions: NDArray[Any] = field(compare=False)
 
     def table(self) -> Table:
         """A row for each (n, s).
 
-        Its columns are probability, action, expected_cost (loss and replicates from here on),
+        Its columns are probability, next_positive (probability that the next replicate is positive), action,
+        expected_cost (loss and replicates from here on),
         expected_replicates (further ones), conclusive (probability of ending with a negative or positive
         answer) and reached (probability that someone who starts at `start` and does what the table says comes
         through here).
@@ -96,14 +96,19 @@ class StoppingTable:
 
     def action(self, n: int, s: int) -> str:
         """What to do with s positives among n replicates: "measure", or the answer in words."""
+        return str(self.row(n, s)["action"])
+
+    def row(self, n: int, s: int) -> dict[str, Any]:
+        """The row of the table for s positives among n replicates."""
         pair = checked_pairs(n, s)
         k, j = int(pair[0]) - self.start[0], int(pair[1]) - self.start[1]
-        if not 0 <= j <= k < len(self._actions):
+        if not 0 <= j <= k <= self.max_replicates - self.start[0]:
             began = f"n = {self.start[0]}, s = {self.start[1]}"
             raise OptionError(
                 f"the table goes from {began} to n = {self.max_replicates}, got n = {n}, s = {s}"
             )
-        return str(self._actions[k, j])
+        place = k * (k + 1) // 2 + j
+        return {name: values[place] for name, values in self._rows.columns.items()}
 
     def chart(self, least: float = 1e-4) -> str:
         """One line for each n, one sign for each s, where someone comes with at least this probability."""
@@ -155,8 +160,7 @@ def stopping_table(
     ----------
     fit : any fit
         A posterior is learnt from as the individual's results come in. The rates of a point fit are fixed:
-        what is not known about them is left out, and its probabilities are those of `.predict`. A fit with
-        correlated replicates is refused.
+        what is not known about them is left out, and its probabilities are those of `.predict`.
     loss : Loss
         What wrong and inconclusive answers cost.
     cost_per_replicate : float
@@ -182,16 +186,16 @@ def stopping_table(
     ('negative', 'measure')
     >>> print(best.chart())
       n  s = 0, 1, …
-      0  ?
-      1  ? ?
-      2  - ? ?
-      3  . ? ? +
-      4  . ? ? ?
-      5  . - ? ? +
-      6  . . ? ? +
-      7  . . - ? ?
-      8  . . . - o +
-    - negative, o inconclusive, + positive, ? measure, . with probability below 0.0001
+      0  »
+      1  » »
+      2  - » »
+      3  . » » +
+      4  . » » »
+      5  . - » » +
+      6  . . » » +
+      7  . . - » »
+      8  . . . - ? +
+    - negative, ? inconclusive, + positive, » measure, . with probability below 0.0001
     >>> f"{best.expected_cost:.4f}", f"{best.expected_replicates:.3f}"
     ('0.0402', '3.004')
     """
@@ -208,6 +212,7 @@ def stopping_table(
         "n": n + k,
         "s": s + j,
         "probability": paths.probability[k, j],
+        "next_positive": paths.next_positive[k, j],
         "action": actions[k, j],
         "expected_cost": plan.cost[k, j],
         "expected_replicates": plan.replicates[k, j],
@@ -215,7 +220,7 @@ def stopping_table(
         "reached": _reached(plan.measure, paths.next_positive)[k, j],
     }
     table = Table(columns, note=f"a replicate costs {cost:g}\n{loss}")
-    return StoppingTable(table, loss, cost, int(max_replicates), (n, s), new, paths.error, actions)
+    return StoppingTable(table, loss, cost, int(max_replicates), (n, s), new, paths.error)
 
 
 # One individual ----------------------------------------------------------------------------------------
@@ -279,13 +284,11 @@ def _reached(measure: NDArray[np.bool_], next_positive: Float) -> Float:
 
 def _paths(fit: Fit, n: int, s: int, depth: int, *, new: bool) -> _Paths:
     """All that can happen to one individual, from the fit's posterior or from its fixed rates."""
-    if not fit.model.independent:
-        raise FitError(
-            f"what comes next needs replicates that are independent given the status: not {fit.method}"
-        )
     if fit.posterior.certain:
         return _fixed_paths(fit, n, s, depth)
-    found, error = fit.posterior.settle(lambda nodes: _node_paths(nodes, n, s, depth, new), _TOLERANCE)
+    found, error = fit.posterior.settle(
+        lambda nodes: _node_paths(fit.model, nodes, n, s, depth, new), _TOLERANCE
+    )
     return _Paths(found[0], found[1], max(error, 1e-15))
 
 
@@ -302,11 +305,13 @@ def _fixed_paths(fit: Fit, n: int, s: int, depth: int) -> _Paths:
     )
 
 
-def _node_paths(nodes: Nodes, n: int, s: int, depth: int, new: bool) -> Float:
-    """P and the chance of a positive next result over (k, j), under the posterior on one set of nodes."""
-    (q, of_positive), (p, of_negative) = _class_masses(nodes, n, s, new)
-    log_m1 = _log_lattice(np.log1p(-q), np.log(q), of_positive, depth + 1)
-    log_m0 = _log_lattice(np.log(p), np.log1p(-p), of_negative, depth + 1)
+def _node_paths(model: Model, nodes: Nodes, n: int, s: int, depth: int, new: bool) -> Float:
+    """P and the chance of a positive next result over (k, j), under the posterior on one set of nodes.
+
+    m₁ and m₀ are integrated for k = depth + 1 alone: m(k, j) = m(k+1, j) + m(k+1, j+1), exactly.
+    """
+    last = _independent_row if model.independent else _exchangeable_row
+    log_m1, log_m0 = (_log_lattice(row) for row in last(model, nodes, n, s, depth + 1, new))
     log_m = np.logaddexp(log_m1, log_m0)
     inside = np.tri(depth + 1, dtype=bool)
     probability, next_positive = (np.full(inside.shape, np.nan) for _ in range(2))
@@ -315,20 +320,52 @@ def _node_paths(nodes: Nodes, n: int, s: int, depth: int, new: bool) -> Float:
     return np.stack([probability, np.minimum(next_positive, 1.0)])
 
 
-def _log_lattice(log_hit: Float, log_miss: Float, mass: Float, depth: int) -> Float:
-    """log E[hit^j miss^(k−j)] over (k, j); −∞ for j > k.
-
-    Only the last row is integrated: hit + miss = 1, so that m(k, j) = m(k+1, j) + m(k+1, j+1), exactly.
-    """
+def _log_lattice(last: Float) -> Float:
+    """log m(k, j) over (k, j) from its last row; −∞ for j > k."""
+    depth = last.size - 1
     lattice = np.full((depth + 1, depth + 1), -np.inf)
-    j = np.arange(depth + 1)[:, None]
-    log_values = j * log_hit + (depth - j) * log_miss
-    top = log_values.max(axis=1)
-    with np.errstate(divide="ignore"):  # a class without mass
-        lattice[-1] = np.log(np.exp(log_values - top[:, None]) @ mass) + top
+    lattice[-1] = last
     for k in range(depth - 1, -1, -1):
         lattice[k, : k + 1] = np.logaddexp(lattice[k + 1, : k + 1], lattice[k + 1, 1 : k + 2])
     return lattice
+
+
+def _independent_row(model: Model, nodes: Nodes, n: int, s: int, k: int, new: bool) -> tuple[Float, Float]:
+    """log m₁(k, j) and log m₀(k, j) over j, where further results depend on one rate of either class."""
+    del model
+    (q, of_positive), (p, of_negative) = _class_masses(nodes, n, s, new)
+    return _log_moments(np.log1p(-q), np.log(q), of_positive, k), _log_moments(
+        np.log(p), np.log1p(-p), of_negative, k
+    )
+
+
+def _log_moments(log_hit: Float, log_miss: Float, mass: Float, k: int) -> Float:
+    """log E[hit^j miss^(k−j)] over j = 0, …, k."""
+    j = np.arange(k + 1)[:, None]
+    return _log_sum(j * log_hit + (k - j) * log_miss, mass)
+
+
+def _exchangeable_row(model: Model, nodes: Nodes, n: int, s: int, k: int, new: bool) -> tuple[Float, Float]:
+    """The same for any model: what is to come and what was seen are one record of n + k replicates."""
+    records = Records(np.full(k + 1, n + k), s + np.arange(k + 1))
+    rows: list[list[Float]] = [[], []]
+    for parameters, mass in nodes:
+        negative, positive = model.log_shares(records, *parameters)
+        if not new:  # its results so far are in the posterior already
+            seen = np.logaddexp(*model.log_shares(model.record((n, s)), *parameters))
+            negative, positive = negative - seen, positive - seen
+        for row, log in zip(rows, (positive, negative), strict=True):
+            full = np.broadcast_to(log, (k + 1, *mass.shape)).reshape(k + 1, -1)
+            row.append(_log_sum(full, mass.ravel()))
+    one, zero = (np.logaddexp.reduce(row, axis=0) for row in rows)
+    return one, zero
+
+
+def _log_sum(logs: Float, mass: Float) -> Float:
+    """log Σ mass · exp(logs) along the last axis."""
+    top = logs.max(axis=1)
+    with np.errstate(divide="ignore"):  # a class without mass
+        return np.asarray(np.log(np.exp(logs - top[:, None]) @ mass) + top)
 
 
 def _class_masses(nodes: Nodes, n: int, s: int, new: bool) -> tuple[tuple[Float, Float], tuple[Float, Float]]:

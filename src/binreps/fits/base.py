@@ -14,6 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, FitError, OptionError
+from binreps.fits.left_out import LeftOut
 from binreps.fits.posterior import Estimate, Marginal, Point, Posterior
 from binreps.model import ALIKE, NAMES, Float, Model, Prior, Rates, Records
 from binreps.notes import Note
@@ -68,6 +69,11 @@ class AnyFit(ABC):
     def everyone(self) -> CountTable:
         """All individuals."""
 
+    def among(self, n: int) -> AnyFit:
+        """The fit for those who have n replicates: the same, unless their prevalence is another."""
+        del n
+        return self
+
     @property
     @abstractmethod
     def error(self) -> float:
@@ -83,9 +89,27 @@ class AnyFit(ABC):
     def identifiable(self) -> bool:
         """Whether the data can tell prevalence and error rates apart without the prior's help."""
 
+    def usual_odds_ratios(self, level: float = 0.9) -> Table | None:
+        """What each covariate does to the odds of being positive; None without covariates."""
+        del level
+        return None
+
+    def prevalence_table(self, level: float = 0.9) -> Table | None:
+        """The prevalence of each population of this fit; None if there is one."""
+        del level
+        return None
+
     @abstractmethod
     def joint_draws(self, size: int, rng: np.random.Generator | int) -> Mapping[Hashable, Float]:
         """Independent draws of each population's parameters, shape (parameters, size); shared ones agree."""
+
+    @abstractmethod
+    def left_out(self) -> LeftOut:
+        """The log predictive density of every record, given all other individuals (SPEC 17)."""
+
+    @abstractmethod
+    def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
+        """n, s, the number of individuals and the score of every record of the data."""
 
     @abstractmethod
     def summary(self, level: float = 0.9) -> Table:
@@ -162,6 +186,15 @@ class Fit(AnyFit):
         """The equal-tailed credible interval of each rate: lower ends, upper ends; NaN for a point."""
 
     @property
+    def overall(self) -> Rates:
+        """The three rates as numbers; where each source has its own, those of the population of sources."""
+        return self.rates
+
+    def overall_interval(self, level: float = 0.9) -> tuple[Rates, Rates]:
+        """The equal-tailed credible interval of each of `overall`."""
+        return self.interval(level)
+
+    @property
     def error(self) -> float:
         """Numerical error of means, sds and evidence, in units of the sd; fixed when the fit is made."""
         return self.posterior.error
@@ -173,52 +206,70 @@ class Fit(AnyFit):
 
     # Individuals -----------------------------------------------------------------------------------
 
-    def score(self, *asked: Any) -> Any:
-        """P(T = 1 | data) of individuals of the data, by their results; never the known status itself."""
-        return self._chances(asked, new=False).value
+    def score(self, *asked: Any, **about: Any) -> Any:
+        """P(T = 1 | data) of individuals of the data, by their results; never the known status itself.
 
-    def score_error(self, *asked: Any) -> Any:
+        What a model knows of individuals besides, such as `covariates=`, is given by name.
+        """
+        return self._chances(asked, new=False, **about).value
+
+    def score_error(self, *asked: Any, **about: Any) -> Any:
         """The numerical error of `.score`: larger for cells far from the data."""
-        return self._chances(asked, new=False).error
+        return self._chances(asked, new=False, **about).error
 
-    def predict(self, *asked: Any) -> Any:
+    def predict(self, *asked: Any, **about: Any) -> Any:
         """The probability that a *new* individual with these results is positive.
 
         E[θ P(s | T = 1)] / E[θ P(s | T = 1) + (1−θ) P(s | T = 0)] under the posterior: the new result is
         evidence about the rates too (erratum E10).
         """
-        return self._chances(asked, new=True).value
+        return self._chances(asked, new=True, **about).value
 
-    def predict_error(self, *asked: Any) -> Any:
+    def predict_error(self, *asked: Any, **about: Any) -> Any:
         """The numerical error of `.predict`."""
-        return self._chances(asked, new=True).error
+        return self._chances(asked, new=True, **about).error
 
-    def score_interval(self, *asked: Any, level: float = 0.9) -> tuple[Any, Any]:
+    def score_interval(self, *asked: Any, level: float = 0.9, **about: Any) -> tuple[Any, Any]:
         """Equal-tailed interval of P(T = 1 | s; rates) for individuals of the data; NaN for a point.
 
         It says what the uncertain rates leave open.
         """
-        lower, upper = self._ends(asked, level, new=False)
+        lower, upper = self._ends(asked, level, new=False, **about)
         return lower.value, upper.value
 
-    def predict_interval(self, *asked: Any, level: float = 0.9) -> tuple[Any, Any]:
+    def predict_interval(self, *asked: Any, level: float = 0.9, **about: Any) -> tuple[Any, Any]:
         """The same for new individuals, whose own result reweights the posterior."""
-        lower, upper = self._ends(asked, level, new=True)
+        lower, upper = self._ends(asked, level, new=True, **about)
         return lower.value, upper.value
 
-    def score_interval_error(self, *asked: Any, level: float = 0.9) -> Any:
+    def score_interval_error(self, *asked: Any, level: float = 0.9, **about: Any) -> Any:
         """The numerical error of the ends of `.score_interval`, the larger of the two."""
-        return self._interval_error(asked, level, new=False)
+        return self._interval_error(asked, level, new=False, **about)
 
-    def predict_interval_error(self, *asked: Any, level: float = 0.9) -> Any:
+    def predict_interval_error(self, *asked: Any, level: float = 0.9, **about: Any) -> Any:
         """The numerical error of the ends of `.predict_interval`, the larger of the two."""
-        return self._interval_error(asked, level, new=True)
+        return self._interval_error(asked, level, new=True, **about)
+
+    def left_out(self) -> LeftOut:
+        """The log predictive density of every cell, given all other individuals."""
+        counts = self.counts
+        density, error = self.posterior.log_left_out(counts)
+        exact = np.full(len(counts), np.nan)
+        return LeftOut(counts.n, counts.s, counts.known, counts.weight, density, error, exact)
+
+    def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
+        """n, s, the number of individuals and the score of every record of the data."""
+        return self.counts.n, self.counts.s, self.counts.weight, self.score(self.counts)
 
     def answers(self, n: ArrayLike, s: ArrayLike, *, new: bool, level: float) -> dict[str, Any]:
         """What a join adds for each (n, s): the score, or a new individual's prediction, and its interval."""
         asked, ends = (self.predict, self.predict_interval) if new else (self.score, self.score_interval)
         lower, upper = ends(n, s, level=level)
         return {"score": asked(n, s), "lower": lower, "upper": upper}
+
+    def profile(self, covariates: Mapping[str, Any]) -> Fit:
+        """The fit for whoever has these covariates, where the fit uses any."""
+        raise OptionError(f"the fit uses no covariates, got {shown(dict(covariates))}")
 
     def _chances(self, asked: tuple[Any, ...], *, new: bool) -> Estimate:
         return self.posterior.chances(Records.of(*asked), new=new)
@@ -365,9 +416,14 @@ class PosteriorFit(Fit):
         known = self.counts.known
         return np.asarray(source.binomial(self.counts.weight, np.where(known == UNKNOWN, chance, known)))
 
+    @property
+    def interval_error(self) -> float:
+        """The largest numerical error of the ends of intervals of rates, in standard deviations."""
+        return max(self.marginal(name).error for name in self.model.names)
+
     def _words(self, level: float) -> str:
         """How probable the intervals are, and how exact: their own error included."""
-        error = max(self.error, *(self.marginal(name).error for name in self.model.names))
+        error = max(self.error, self.interval_error)
         said = f"{level:.0%} credible intervals; numerical error below {error:.0e} of a standard deviation"
         return "\n".join(filter(None, [said, rests_on_prior(self.identifiable)]))
 
@@ -437,13 +493,16 @@ def check_fit(fit: object) -> None:
         raise OptionError(f"fit must be what a fit_… function returned, got {type(fit).__name__}")
 
 
-def check_one_population(fit: object) -> None:
-    """Refuse what is no fit, and a fit of several populations, of which one must be chosen."""
+def check_one_population(fit: object, *, by_source: bool = False) -> None:
+    """Refuse what is no fit, and a fit of several populations, of which one must be chosen.
+
+    A fit by source is refused too, unless it can be asked about by who said what.
+    """
     check_fit(fit)
     if not isinstance(fit, Fit):
         advice = "of the fit of several populations choose one, such as fit[name]"
         raise OptionError(f"fit must be one fit, got {type(fit).__name__}; {advice}")
-    if fit.has_sources:
+    if fit.has_sources and not by_source:
         rule = "this needs error rates that all replicates share, and the fit has those of each source"
         raise OptionError(f"{rule}; next_reading says what a reading by each would tell")
 

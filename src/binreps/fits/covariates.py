@@ -26,6 +26,7 @@ from binreps.fits.points.density import STRAIGHT, Smooth
 from binreps.fits.points.posterior import CloudPosterior, log_odds_quantiles
 from binreps.fits.points.rule import bound
 from binreps.fits.points.target import Target
+from binreps.fits.posterior import Estimate
 from binreps.model import ALIKE, Float, Prior, Records
 from binreps.notes import Note
 from binreps.options import check_level, check_tol, check_whole, generator, real, shown
@@ -35,6 +36,7 @@ SLOPE_SD = 1.5
 """The prior sd of a slope per standardised column: wider ones run away under separation."""
 
 _BLOCK = 2**21  # rows × points of a block of scores
+_SOME = 5000  # rows that the mean prevalence of a part of the study is taken from
 
 
 @dataclass(frozen=True, repr=False)
@@ -163,19 +165,9 @@ class CovariatesFit(PosteriorFit):
         note = f"{level:.0%} credible intervals of posterior medians; {self._references()}"
         return Table(rows, title="Odds ratios of being positive", note=note)
 
-    @property
-    def usual_steps(self) -> dict[str, float]:
-        """For each column of numbers 1, 2 or 5 times a power of ten near its sd: what figures show."""
-        found, column = {}, 0
-        if self.records.formula is not None:
-            return {}
-        for each in self.records.covariates:
-            if not isinstance(each, Category):
-                size = float(self.records.sd[column])
-                power = 10.0 ** np.floor(np.log10(size))
-                found[each.name] = float(power * max(k for k in (1, 2, 5) if k <= size / power * 1.0000001))
-            column += len(each.terms)
-        return found
+    def usual_odds_ratios(self, level: float = 0.9) -> Table:
+        """Odds ratios for steps near the sd of each column of numbers."""
+        return self.odds_ratios(level, per=self.records.usual_steps)
 
     def _steps(self, per: Mapping[str, float] | None) -> dict[str, float]:
         """The step of each column, 1 if none is named."""
@@ -226,6 +218,17 @@ class CovariatesFit(PosteriorFit):
         if weights.shape != (len(rows),) or not weights.sum() > 0:
             raise DataError(f"weight must have one whole number per individual ({len(rows)}), one > 0")
         del shape
+        return self._average(rows, weights, name)
+
+    def among(self, n: int) -> ProfileFit:
+        """The fit for those of the study who have n replicates; of very many, for some of them."""
+        table = self.records.thinned(_SOME)
+        here = (table.n == n) & (table.known == UNKNOWN)
+        here = here if np.any(here) else np.ones(len(table), bool)
+        return self._average(table.design()[here], table.weight[here].astype(float), f"n = {n}")
+
+    def _average(self, rows: Float, weights: Float, name: str) -> ProfileFit:
+        """The fit whose prevalence is the mean over rows of the design."""
         at, total = self.cloud.parameters, np.zeros(self.cloud.points.v.shape[1])
         step = max(_BLOCK // total.size, 1)
         for start in range(0, len(rows), step):
@@ -279,46 +282,30 @@ class CovariatesFit(PosteriorFit):
 
     # Individuals -----------------------------------------------------------------------------------
 
-    def score(self, *asked: Any, covariates: Mapping[str, Any] | None = None) -> Any:
-        """P(T = 1 | data) of individuals of the study; without covariates, of someone drawn from it.
+    def _chances(
+        self, asked: tuple[Any, ...], *, new: bool, covariates: Mapping[str, Any] | None = None
+    ) -> Estimate:
+        """P(T = 1) and its error; without covariates, of someone drawn from the study.
 
         Ask with n, s and `covariates=`, which broadcast, or with a `CovariateTable`.
         """
         own = self._own(asked, covariates)
-        return super().score(*asked) if own is None else self._row_chances(*own, new=False)[0]
+        if own is None:
+            return super()._chances(asked, new=new)
+        return Estimate(*self._row_chances(*own, new=new))
 
-    def score_error(self, *asked: Any, covariates: Mapping[str, Any] | None = None) -> Any:
-        """The numerical error of `.score`, a 95 % bound."""
+    def _ends(
+        self,
+        asked: tuple[Any, ...],
+        level: float,
+        *,
+        new: bool,
+        covariates: Mapping[str, Any] | None = None,
+    ) -> list[Estimate]:
         own = self._own(asked, covariates)
-        return super().score_error(*asked) if own is None else self._row_chances(*own, new=False)[1]
-
-    def predict(self, *asked: Any, covariates: Mapping[str, Any] | None = None) -> Any:
-        """The probability that a *new* individual with these results and covariates is positive."""
-        own = self._own(asked, covariates)
-        return super().predict(*asked) if own is None else self._row_chances(*own, new=True)[0]
-
-    def predict_error(self, *asked: Any, covariates: Mapping[str, Any] | None = None) -> Any:
-        """The numerical error of `.predict`, a 95 % bound."""
-        own = self._own(asked, covariates)
-        return super().predict_error(*asked) if own is None else self._row_chances(*own, new=True)[1]
-
-    def score_interval(
-        self, *asked: Any, covariates: Mapping[str, Any] | None = None, level: float = 0.9
-    ) -> tuple[Any, Any]:
-        """Equal-tailed interval of P(T = 1 | s; parameters) for individuals of the study."""
-        own = self._own(asked, covariates)
-        return (
-            super().score_interval(*asked, level=level) if own is None else self._ends_of(*own, level, False)
-        )
-
-    def predict_interval(
-        self, *asked: Any, covariates: Mapping[str, Any] | None = None, level: float = 0.9
-    ) -> tuple[Any, Any]:
-        """The same for new individuals, whose own result reweights the posterior."""
-        own = self._own(asked, covariates)
-        return (
-            super().predict_interval(*asked, level=level) if own is None else self._ends_of(*own, level, True)
-        )
+        if own is None:
+            return super()._ends(asked, level, new=new)
+        return [Estimate(end, float("nan")) for end in self._ends_of(*own, level, new)]
 
     def answers(
         self, n: Any, s: Any, *, new: bool, level: float, covariates: Mapping[str, Any] | None = None
@@ -456,9 +443,14 @@ class CovariatesFit(PosteriorFit):
         said = super()._words(level)
         return "\n".join([said, *(note.sentence for note in self.notes)])
 
+    @property
+    def interval_error(self) -> float:
+        """The error of the ends of intervals, those of slopes included."""
+        return max(super().interval_error, *(law.error for law in self._log_odds.values()), 0.0)
+
     def troubles(self) -> Iterator[Trouble]:
         """What should be known before the fit is believed."""
-        if self.error > self.usual_error:
+        if self.error > max(self.usual_error, self.tol):
             how = " (by sampling, as weighted points did worse)" if self.cloud.sampled else ""
             said = f"The numerical error of the fit is {self.error:.1g} of a standard deviation{how}"
             yield Trouble(

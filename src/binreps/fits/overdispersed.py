@@ -25,7 +25,7 @@ class OverdispersedFit(PosteriorFit):
     Two fits of equal counts and priors are equal; a fit is pickled as these, and fitted again.
     """
 
-    kind: ClassVar[str] = "overdispersed"
+    kind: ClassVar[str] = "correlated"
     method: ClassVar[str] = "Bayes, over-dispersed"
     model: ClassVar[Model] = CORRELATED
     posterior: Integrated = field(compare=False)

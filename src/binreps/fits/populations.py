@@ -18,6 +18,7 @@ from binreps.fits.bayes import BayesFit
 from binreps.fits.exact.marginal import Marginal
 from binreps.fits.exact.posterior import Alone, share
 from binreps.fits.exact.shared import Shared
+from binreps.fits.left_out import LeftOut
 from binreps.model import NAMES, Float, Prior, Rates
 from binreps.notes import Note
 from binreps.options import check_level, check_whole, generator, shown
@@ -171,6 +172,16 @@ class PopulationsFit(AnyFit):
         return dict(zip(self, self._shared.joint_draws(size, generator(rng)), strict=True))
 
     # Words -----------------------------------------------------------------------------------------
+
+    def left_out(self) -> LeftOut:
+        """The log predictive density of every cell of every population, given all other individuals."""
+        return LeftOut.joined([part.left_out() for part in self.parts.values()])
+
+    def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
+        """n, s, the number of individuals and the score of every record of the data."""
+        each = zip(*(part.everyones_scores() for part in self.parts.values()), strict=True)
+        n, s, weight, score = (np.concatenate(columns) for columns in each)
+        return n, s, weight, score
 
     @property
     def identifiable(self) -> bool:

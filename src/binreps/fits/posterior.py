@@ -16,12 +16,14 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from scipy.special import expit
 
+from binreps.counts import CountTable
 from binreps.errors import FitError
 from binreps.model import ALIKE, Float, Model, Records, score_at
 
 Key = tuple[int, int]
 
 _SLOW = 5.0  # grids of similar size may both be off by more than they differ
+_AT_ONCE = 2_000_000  # numbers that are held at once
 _REMEMBERED = 20_000  # answers about records that a posterior keeps
 
 
@@ -186,6 +188,30 @@ class Posterior(ABC):
     def interval_error(self, records: Records, tails: Sequence[float], *, new: bool) -> Any:
         """The numerical error of the quantiles of each record, the largest of its tails."""
         return np.max([one.error for one in self.quantiles(records, tails, new=new)], axis=0)
+
+    def log_left_out(self, counts: CountTable) -> Estimate:
+        """log 1/E[1/L] of each cell of the data: what all others say of one of its individuals."""
+        found = [self._left_out(nodes, counts) for nodes in self.nodes()]
+        error = _SLOW * np.abs(found[-1] - found[0]) + self.error * 1e-3
+        return Estimate(found[-1], error)
+
+    def _left_out(self, nodes: Nodes, counts: CountTable) -> Float:
+        """The same from one set of nodes, a few cells at a time."""
+        size = sum(mass.size for _, mass in nodes)
+        step = max(1, _AT_ONCE // size)
+        found = []
+        for start in range(0, len(counts), step):
+            cells = (getattr(counts, name)[start : start + step] for name in ("n", "s", "weight", "known"))
+            some = CountTable(*cells)  # in the same order: cells are sorted
+            with np.errstate(divide="ignore"):  # a node may have no mass
+                logs = [
+                    np.log(mass) - np.logaddexp(*self.model.log_shares(some, *parameters))
+                    for parameters, mass in nodes
+                ]
+            flat = np.concatenate([log.reshape(len(some), -1) for log in logs], axis=1)
+            top = flat.max(axis=1, keepdims=True)
+            found.append(-np.log(np.exp(flat - top).sum(axis=1)) - top[:, 0])
+        return np.concatenate([np.zeros(0), *found])
 
     def _chance(self, key: Key, new: bool) -> Estimate:
         """P(T = 1) of one record, from the nodes."""

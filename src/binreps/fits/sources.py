@@ -7,17 +7,21 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
+from scipy.special import expit
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, OptionError
 from binreps.fits.base import Fit, Trouble
+from binreps.fits.left_out import LeftOut
 from binreps.fits.posterior import Estimate
+from binreps.fits.sampled.calibration import Calibration, learned_discount, learned_from_gold
 from binreps.fits.sampled.posterior import Few, SourcesPosterior
 from binreps.fits.sampled.prior import SourcePrior
 from binreps.fits.sampled.run import AGREE, sample
 from binreps.model import Float, Model, Rates
 from binreps.notes import Note
-from binreps.options import check_level, check_tol, check_whole, generator, shown
+from binreps.options import check_level, check_tol, check_whole, generator, real, shown
+from binreps.people import POPULATION
 from binreps.readings import Readings
 from binreps.table import Table
 
@@ -32,8 +36,8 @@ class SourcesFit(Fit):
 
     It is sampled: every number is an average over the draws of several chains, the same for the same seed.
     Individuals are asked about by who said what: `Readings`, a mapping of source to answer, such as
-    `{"ann": 1, "bob": 0}`, or a list of these. A source that the fit has not seen counts as one of its
-    population.
+    `{"ann": 1, "bob": 0}`, or a list of these; where the prevalence depends on it, with `population=` or
+    `covariates=`. A source that the fit has not seen counts as one of its population.
 
     Attributes
     ----------
@@ -59,6 +63,11 @@ class SourcesFit(Fit):
     def counts(self) -> CountTable:  # type: ignore[override]
         """The individuals without their sources."""
         return self.readings.counts
+
+    @property
+    def calibration(self) -> Calibration:
+        """As how much of an independent one each reading counts, and what known statuses change."""
+        return self.posterior.calibration
 
     @property
     def sources(self) -> tuple[Hashable, ...]:
@@ -92,6 +101,16 @@ class SourcesFit(Fit):
         lower, upper = self._quantiles(level)
         return self._rates(lower), self._rates(upper)
 
+    @property
+    def overall(self) -> Rates:
+        """The prevalence, and the mean error rates of the population of sources."""
+        return _overall(self.posterior.mean)
+
+    def overall_interval(self, level: float = 0.9) -> tuple[Rates, Rates]:
+        """The equal-tailed credible interval of each of `overall`."""
+        lower, upper = self._quantiles(level)
+        return _overall(lower), _overall(upper)
+
     def _rates(self, values: Float) -> Rates:
         size = len(self.sources)
         return Rates(float(values[0]), values[1 : size + 1], values[size + 1 : 2 * size + 1])
@@ -106,12 +125,12 @@ class SourcesFit(Fit):
     @property
     def rhat(self) -> float:
         """The largest split R̂: above 1.05 the chains disagree."""
-        return float(self.posterior.sampled.rhat.max())
+        return self.posterior.sampled.most_rhat
 
     @property
     def effective(self) -> float:
         """How many independent draws the mean of a rate is worth, at least."""
-        return float(np.nanmin(self.posterior.sampled.effective))
+        return self.posterior.sampled.least_effective
 
     def draws(self, size: int, rng: np.random.Generator | int) -> Rates:
         """Draws of prevalence (size) and of the error rates (sources × size)."""
@@ -121,26 +140,59 @@ class SourcesFit(Fit):
 
     # Individuals -----------------------------------------------------------------------------------
 
-    def _chances(self, asked: tuple[Any, ...], *, new: bool) -> Estimate:
-        records, shape = self._asked(asked)
+    def _chances(self, asked: tuple[Any, ...], *, new: bool, **about: Any) -> Estimate:
+        records, shape = self._asked(asked, **about)
         found = self.posterior.chances(records, new=new)
         return Estimate(*(value.reshape(shape)[()] for value in found))
 
-    def _ends(self, asked: tuple[Any, ...], level: float, *, new: bool) -> list[Estimate]:
+    def _ends(self, asked: tuple[Any, ...], level: float, *, new: bool, **about: Any) -> list[Estimate]:
         check_level(level)
-        records, shape = self._asked(asked)
+        records, shape = self._asked(asked, **about)
         found = self.posterior.quantiles(records, [(1 - level) / 2, (1 + level) / 2], new=new)
         return [Estimate(*(value.reshape(shape)[()] for value in end)) for end in found]
 
-    def _interval_error(self, asked: tuple[Any, ...], level: float, *, new: bool) -> Any:
-        return np.max([end.error for end in self._ends(asked, level, new=new)], axis=0)
+    def _interval_error(self, asked: tuple[Any, ...], level: float, *, new: bool, **about: Any) -> Any:
+        return np.max([end.error for end in self._ends(asked, level, new=new, **about)], axis=0)
 
-    def _asked(self, asked: tuple[Any, ...]) -> tuple[Readings, tuple[int, ...]]:
-        """The records that are asked about; those of the data if none are."""
+    def _asked(
+        self, asked: tuple[Any, ...], population: Any = None, covariates: Mapping[str, Any] | None = None
+    ) -> tuple[Readings, tuple[int, ...]]:
+        """The records that are asked about, with who they are; those of the data if none are."""
         if len(asked) > 1:
             rule = "ask about Readings, or about what each source said, such as {'ann': 1, 'bob': 0}"
             raise OptionError(f"{rule}, got {len(asked)} arguments")
-        return Readings.asked(asked[0] if asked else self.readings)
+        records, shape = Readings.asked(asked[0] if asked else self.readings)
+        return self._whose(records, population, covariates), shape
+
+    def _whose(
+        self, records: Readings, population: Any = None, covariates: Mapping[str, Any] | None = None
+    ) -> Readings:
+        """Records with their population or covariates as this study has them."""
+        own, given = self.readings.people, {} if covariates is None else dict(covariates)
+        if population is not None:
+            given = {POPULATION: population, **given}
+        if own is None:
+            if given:
+                raise OptionError(f"the fit knows nothing of {next(iter(given))!r}: it was made without")
+            return records
+        if not given and records.people is not None:
+            if records.people.study is own.study:
+                return records
+            given = records.people.columns
+        if not given:
+            word = "population" if own.by_population else "covariates"
+            raise OptionError(f"the prevalence depends on {word}: give {word}=… for those asked about")
+        return records._with(people=own.asked(given, len(records)))
+
+    def left_out(self) -> LeftOut:
+        """The log predictive density of every record, given all others; smoothed, as there are draws only."""
+        n, s = self.readings.sizes
+        density, error, shape = self.posterior.log_left_out(self.readings)
+        return LeftOut(n, s, self.readings.known, self.readings.weight, density, error, shape)
+
+    def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
+        """n, s, the number of individuals and the score of every record of the data."""
+        return (*self.readings.sizes, self.readings.weight, self.score())
 
     def few(self, *, new: bool) -> Few:
         """A few draws that stand for all: `attach` and `score_file` score with these in any engine."""
@@ -166,9 +218,76 @@ class SourcesFit(Fit):
         first = [x for j in range(size) for x in (1 + j, 1 + size + j)]  # source by source
         order = [0, *first, *range(2 * size + 1, 2 * size + 5)]
         columns = {name: [values[i] for i in order] for name, values in rows.items()}
+        if self.readings.people is not None:
+            columns = self._with_people(columns, level)
         data = self.readings
         who = f"{data.individuals:,} individuals, {data.readings:,} readings by {size:,} sources"
         return Table(columns, title=f"{self.method}: {who}", note=self._words(level))
+
+    def _with_people(self, columns: dict[str, list[Any]], level: float) -> dict[str, list[Any]]:
+        """The rows of populations, or of covariates, after that of the average prevalence."""
+        people = self.readings.people
+        assert people is not None
+        own = self.prevalence_table(level) or self.odds_ratios(level)
+        rows: list[dict[str, Any]] = []
+        for row in own:
+            if people.by_population:
+                rows.append({"rate": "prevalence", **row})
+                continue
+            ends = {"lower": row["lower"], "upper": row["upper"]}
+            rows.append({"rate": "odds-ratio", **row, "sd": float("nan")})
+            logs = {name: float(np.log(value)) for name, value in ends.items()}
+            rows.append({"rate": "log-odds", **row, "estimate": row["log_odds"], **logs})
+        word = "population" if people.by_population else "covariate"
+        found = {"rate": columns["rate"], word: [None] * len(columns["rate"]), **columns}
+        return {
+            name: [*values[:1], *(row.get(name) for row in rows), *values[1:]]
+            for name, values in found.items()
+        }
+
+    def prevalence_table(self, level: float = 0.9) -> Table | None:
+        """The prevalence of each population with its interval, one row each; None if there is one."""
+        people, side = self.readings.people, self.posterior.sampled.side
+        if people is None or side is None or not people.by_population:
+            return None
+        check_level(level)
+        values = expit(side.draws.reshape(len(side.mean), -1).astype(float))
+        lower, upper = np.quantile(values, [(1 - level) / 2, (1 + level) / 2], axis=1)
+        columns = {"estimate": side.mean, "sd": side.sd, "lower": lower, "upper": upper}
+        names = {"population": list(people.populations)}
+        return Table({**names, **{name: own.tolist() for name, own in columns.items()}})
+
+    def odds_ratios(self, level: float = 0.9, *, per: Mapping[str, float] | None = None) -> Table:
+        """The odds ratio of each column of the covariates: posterior medians, as of `fit_covariates`.
+
+        `per` is the step of a column of numbers, such as `{"age": 10}`.
+        """
+        check_level(level)
+        people, side = self.readings.people, self.posterior.sampled.side
+        if people is None or side is None or people.by_population:
+            raise OptionError("the fit was made without covariates, so there are no odds ratios")
+        steps = {str(term): 1.0 for term in people.terms} | {
+            str(name): real(x) for name, x in (per or {}).items()
+        }
+        if len(steps) > len(people.terms) or not all(0 < abs(step) < np.inf for step in steps.values()):
+            rule = f"per must name a finite step of columns ({', '.join(map(str, people.terms))})"
+            raise OptionError(f"{rule}, got {shown(per)}")
+        scale = people.study.sd / np.array(list(steps.values()))
+        slopes = side.draws[1:].reshape(len(scale), -1) / scale[:, None]
+        middle, lower, upper = np.quantile(slopes, [0.5, (1 - level) / 2, (1 + level) / 2], axis=1)
+        columns = {"estimate": np.exp(middle), "lower": np.exp(lower), "upper": np.exp(upper)}
+        columns |= {"log_odds": side.mean[1:] / scale, "sd": side.sd[1:] / scale}
+        names = {"covariate": list(steps), "per": list(steps.values())}
+        note = f"{level:.0%} credible intervals of posterior medians"
+        found = {**names, **{name: own.tolist() for name, own in columns.items()}}
+        return Table(found, title="Odds ratios of being positive", note=note)
+
+    def usual_odds_ratios(self, level: float = 0.9) -> Table | None:
+        """Odds ratios for steps near the sd of each column of numbers; None without covariates."""
+        people = self.readings.people
+        if people is None or people.by_population:
+            return None
+        return self.odds_ratios(level, per=people.study.usual_steps)
 
     def source_table(self, level: float = 0.9) -> Table:
         """One row per source: its two error rates with their intervals, and its readings.
@@ -195,6 +314,20 @@ class SourcesFit(Fit):
         """The probability that each source's two error rates add up to 1, within some distance."""
         return np.asarray((np.abs(self._sums() - 1) < within).mean(axis=1))
 
+    def odds(self, source: Hashable) -> tuple[float, float]:
+        """By what a no and a yes of this source multiply the odds of being positive, at the mean rates.
+
+        A source that the fit has not seen counts as the mean of its population; a reading as the part of an
+        independent one that it is worth.
+        """
+        if source in self.sources:
+            j = self.sources.index(source)
+            p, q = (float(rates[j]) for rates in list(self.rates)[1:])
+        else:
+            p, q = float(self.posterior.mean[-4]), float(self.posterior.mean[-2])
+        part = self.calibration.discount
+        return (q / (1 - p)) ** part, ((1 - q) / p) ** part
+
     def _sums(self) -> Float:
         """Draws of p + q of each source."""
         size = len(self.sources)
@@ -210,7 +343,7 @@ class SourcesFit(Fit):
         how = (
             f"{chains} chains, worth {self.effective:,.0f} independent draws or more, R̂ up to {self.rhat:.3f}"
         )
-        return "\n".join([said, how, *map(str, self.notes)])
+        return "\n".join([said, how, str(self.calibration).capitalize(), *map(str, self.notes)])
 
     def troubles(self) -> Iterator[Trouble]:
         """Whether the chains can be trusted."""
@@ -229,11 +362,20 @@ class SourcesFit(Fit):
             yield Trouble("error-not-reached", self.error, sentence, longer)
 
 
+def _overall(values: Float) -> Rates:
+    """Prevalence and mean error rates among all parameters, whose last are mean and spread of both."""
+    return Rates(float(values[0]), float(values[-4]), float(values[-2]))
+
+
 def identified(readings: Readings) -> bool:
     """Whether three sources read common individuals, or statuses of both classes are known.
 
-    Several readings by one source count as those of several.
+    Several readings by one source count as those of several. In populations, or with covariates, two are
+    enough: prevalences that differ tell errors apart (Hui and Walter 1980).
     """
+    people = readings.people
+    if people is not None and len(np.unique(people.rows, axis=0)) > 1 and readings.sizes[0].max() > 1:
+        return True
     unknown = readings.known == UNKNOWN
     known = {int(status) for status in readings.known} - {UNKNOWN}
     return len(known) == 2 or readings.take(np.flatnonzero(unknown)).counts.identifiable
@@ -247,6 +389,7 @@ def fit_sources(
     tol: float = 0.05,
     chains: int | None = None,
     sweeps: int | None = None,
+    independent: bool = False,
     progress: Callable[[int, int], object] | None = None,
 ) -> SourcesFit:
     """Estimate the prevalence and the error rates of each source, sampled until the error is small.
@@ -256,10 +399,17 @@ def fit_sources(
     for one like the others. Single sources may be worse than chance; weighted by their readings, the sources
     of each connected component (those who read the same individuals, directly or through others) are not.
 
+    Real readings of one individual depend on each other given its status, as some are difficult. Scores and
+    predictions therefore count each reading as a part of an independent one (`fit.calibration`), learned
+    without truth by leaving one reading out; and where statuses are known these recalibrate the scores. Rates
+    and their intervals are those of the model.
+
     Parameters
     ----------
     readings : Readings
-        Who said what; equal records are merged. Known statuses inform the fit.
+        Who said what; equal records are merged. Known statuses inform the fit. Readings in populations
+        (`readings.in_populations`) have a prevalence for each; with covariates (`readings.with_covariates`)
+        logit θ_i = α + x_i′β, as in `fit_covariates`.
     prior : SourcePrior, optional
         Default `SourcePrior()`.
     rng : numpy.random.Generator or int
@@ -270,6 +420,8 @@ def fit_sources(
         Independent chains; 64 for small data, otherwise 16.
     sweeps : int, optional
         The most sweeps of each chain. If the error is not reached by then, `check` says so.
+    independent : bool
+        Whether readings of one individual are independent given its status: then scores are the model's.
     progress : callable, optional
         Called with the sweeps done and to do.
 
@@ -285,7 +437,9 @@ def fit_sources(
     >>> fit.rates.false_positive.round(1), fit.rates.false_negative.round(1)
     (array([0. , 0. , 0.4]), array([0. , 0. , 0.4]))
     >>> fit.predict([{"ann": 1, "eve": 0}, {"eve": 1}, {"someone new": 1}]).round(1)
-    array([1. , 0.6, 0.7])
+    array([1. , 0.6, 0.6])
+    >>> print(fit.calibration)
+    each reading counts as .70 of an independent one
     """
     check_readings(readings)
     if prior is not None and not isinstance(prior, SourcePrior):
@@ -297,8 +451,19 @@ def fit_sources(
         check_whole("sweeps", sweeps, 20, 10**7)
     chosen, data = prior or SourcePrior(), readings.merged()
     how: dict[str, Any] = {"tol": tol, "chains": chains, "sweeps": sweeps, "progress": progress}
-    sampled = sample(data, chosen, generator(rng), **how)
-    return SourcesFit(data, chosen, SourcesPosterior(data.sources, sampled), float(tol))
+    plain = SourcesPosterior(data.sources, sample(data, chosen, generator(rng), **how))
+    posterior = plain if independent else _calibrated(data, plain)
+    return SourcesFit(data, chosen, posterior, float(tol))
+
+
+def _calibrated(data: Readings, plain: SourcesPosterior) -> SourcesPosterior:
+    """The posterior whose scores count readings as what they are worth."""
+    posterior = plain.with_calibration(Calibration(learned_discount(data, *plain.at_the_mean(data))))
+    known = data.take(np.flatnonzero(data.known != UNKNOWN))
+    if not len(known):
+        return posterior
+    moved = learned_from_gold(posterior.without_status(known), known.known, known.weight)
+    return posterior.with_calibration(Calibration(posterior.calibration.discount, *moved))
 
 
 def check_readings(readings: object) -> None:

@@ -13,24 +13,24 @@ import numpy as np
 from binreps.counts import UNKNOWN, CountTable
 from binreps.covariates import CovariateTable
 from binreps.decide.checks.findings import Findings
-from binreps.decide.checks.run import check
-from binreps.decide.evaluate import Evaluation, evaluate
+from binreps.decide.evaluate import Evaluation
 from binreps.decide.indecision import risk_by_cost
 from binreps.decide.loss import DECISIONS, Loss, check_loss, decision_table
 from binreps.decide.predictive import predictive_counts
-from binreps.errors import BinrepsError, OptionError
+from binreps.decide.stopping import stopping_table
+from binreps.errors import OptionError
 from binreps.fits.base import checked_prior, rates_rows
+from binreps.fits.point.simple import fit_known
 from binreps.model import NAMES, Prior
 from binreps.notes import Note
 from binreps.options import check_level, check_whole
-from binreps.run.methods import METHODS, check_method
+from binreps.run.methods import check_method
+from binreps.run.models import AUTO, MODELS, WAYS, check_model
 from binreps.table import Table
 from binreps.tables.guess import Guess
 from binreps.tables.opened import Reading
 
-"""The ids of the rates that are shown: those of the model, and what they say of the test."""
-
-_MOST_REPLICATES = 20  # of the decision table, unless more are asked for
+_MOST_AGAIN = 40  # inconclusive results that a summary lists
 _SEED = 1  # of the predictive draws: the same figure every time
 
 LISTED = 10_000
@@ -39,16 +39,26 @@ LISTED = 10_000
 
 @dataclass(frozen=True)
 class Settings:
-    """What the user chose."""
+    """What the user chose: the model, how it is estimated, and what answers cost.
+
+    `model` says what is assumed of the data, by its id in `run.models`; "auto" leaves it to the columns.
+    `method` says how the rates are estimated: by Bayes, or, for the models whose replicates all err alike, by
+    one of the simpler ways of the paper.
+    """
 
     method: str = "bayes"
     prior: Prior = field(default_factory=Prior)
     loss: Loss = field(default_factory=Loss)
     level: float = 0.9
     replicates: int | None = None  # of the decision table; None: as many as anyone had, at most 20
+    model: str = AUTO
+    independent: bool = False  # whether readings of one individual by sources are, given its status
 
     def __post_init__(self) -> None:
         check_method(self.method)
+        check_model(self.model)
+        if self.method != "bayes" and self.model not in (AUTO, "common", "better-than-chance"):
+            raise OptionError(f"the model {self.model} is fitted by the method bayes, got {self.method!r}")
         check_level(self.level)
         checked_prior(self.prior)
         check_loss(self.loss)
@@ -68,7 +78,9 @@ class Source:
     known: str | None = None
     truth: str | None = None
     population: str | None = None
+    by: str | None = None  # the column of the sources, where it was named
     covariates: tuple[str, ...] = ()
+    design: Mapping[str, Any] = field(default_factory=dict)  # how covariates become one, where there are any
     columns: tuple[str, ...] = ()  # all that the table has
     missing: int | None = None  # results that are missing; None where only counts were given
     no_result: Mapping[str, int] = field(default_factory=dict)  # words for no result, and how often
@@ -101,12 +113,13 @@ class Part:
 
     name: Any
     settings: Settings
+    model: str  # that decides, by id
     fit: Any
-    fits: Mapping[str, Any]  # by every method that these data allow, by id
+    fits: Mapping[str, Any]  # by every method that these data allow, and by the model, by kind
     cells: Table  # n, s, weight, (known,) score, lower, upper, decision: everyone in the data
-    decisions: Table  # the next individual, for every result
+    decisions: Table  # the next individual, for every result; empty where it matters who gave it
     judged: Mapping[str, Evaluation]  # by method, where a truth is given
-    truth: CountTable | None = None
+    truth: Any = None  # counts or records with their statuses, in the form that the deciding fit takes
 
     @property
     def counts(self) -> CountTable:
@@ -134,22 +147,50 @@ class Part:
         return Table(columns)
 
     @property
+    def prior(self) -> Prior:
+        """The prior of the three rates, over the region of the model."""
+        wide = self.model == "better-than-chance"
+        return replace(self.settings.prior, better_than_chance=True) if wide else self.settings.prior
+
+    @property
     def believed(self) -> str:
-        """The method whose intervals are shown beside all estimates: a posterior, if there is one."""
-        posteriors = ("covariates", "overdispersed", "bayes")
-        return next((m for m in posteriors if m in self.fits), self.settings.method)
+        """The kind of fit whose intervals are shown beside all estimates: the posterior of the model."""
+        return list(self.fits)[-1]
 
     @property
     def deciding(self) -> str:
-        """The method that decides: the one chosen, or that of the covariates where there are any."""
-        return "covariates" if "covariates" in self.fits else self.settings.method
+        """The kind of fit that decides."""
+        chosen = self.settings.method
+        return MODELS[self.model].kind if chosen == "bayes" else chosen
+
+    @cached_property
+    def sources(self) -> Table | None:
+        """One row per source, those with the most readings first; None without sources."""
+        if not self.fit.has_sources:
+            return None
+        table = self.fit.source_table(self.settings.level)
+        order = np.argsort(-np.array(table["readings"]), kind="stable")
+        return Table({name: [column[i] for i in order] for name, column in table.columns.items()})
+
+    @cached_property
+    def source_population(self) -> Table | None:
+        """Mean and spread of the population of sources; None without sources."""
+        if not self.fit.has_sources:
+            return None
+        rows = [row for row in self.fit.summary(self.settings.level) if " " in row["rate"]]
+        names = ("rate", "estimate", "sd", "lower", "upper")
+        return Table({name: [row[name] for row in rows] for name in names})
 
     @cached_property
     def odds_ratios(self) -> Table | None:
         """What each covariate does to the odds of being positive; None without covariates."""
-        if self.fit.records is None:
-            return None
-        found: Table = self.fit.odds_ratios(self.settings.level, per=self.fit.usual_steps)
+        found: Table | None = self.fit.usual_odds_ratios(self.settings.level)
+        return found
+
+    @cached_property
+    def populations(self) -> Table | None:
+        """The prevalence of each population where one fit has several; None where it has one."""
+        found: Table | None = self.fit.prevalence_table(self.settings.level)
         return found
 
     @cached_property
@@ -175,8 +216,8 @@ class Part:
 
     def rates(self, level: float | None = None) -> Table:
         """The rates by all methods side by side, by their ids, and the interval of the one believed."""
-        lower, upper = self.fits[self.believed].interval(level or self.settings.level)
-        estimates = {method: fit.rates for method, fit in self.fits.items()}
+        lower, upper = self.fits[self.believed].overall_interval(level or self.settings.level)
+        estimates = {kind: fit.overall for kind, fit in self.fits.items()}
         return Table(rates_rows(**estimates, lower=lower, upper=upper))
 
     @cached_property
@@ -184,11 +225,13 @@ class Part:
         """What everyone asks for first: the prevalence, and the quality of one replicate of the test."""
         ends = _ends(self.fit, self.settings.level)
         wanted = ("prevalence", "sensitivity", "specificity")
-        return {name: Estimate(float(getattr(self.fit.rates, name)), *ends[name]) for name in wanted}
+        return {name: Estimate(float(getattr(self.fit.overall, name)), *ends[name]) for name in wanted}
 
     @cached_property
-    def usual(self) -> dict[str, Any]:
+    def usual(self) -> dict[str, Any] | None:
         """What to answer for the usual number of replicates: n, and for each answer the fewest and most s."""
+        if not len(self.decisions):
+            return None
         sizes = sorted(set(self.counts.n.tolist()))
         each = [int(self.counts.weight[self.counts.n == size].sum()) for size in sizes]
         most = sizes[each.index(max(each))] if sizes else 1
@@ -201,9 +244,37 @@ class Part:
         return {"n": n, "answers": {word: (own[0], own[-1]) for word, own in groups.items()}}
 
     @cached_property
+    def again(self) -> Table:
+        """The inconclusive results of the data, and what one more replicate leads to.
+
+        A row per result (n, s): how many have it, the chance, and the chances after a negative and after a
+        positive replicate. Empty where more than results is known of individuals.
+        """
+        names = ("n", "s", "weight", "probability", "if_negative", "if_positive")
+        columns: dict[str, list[Any]] = {name: [] for name in names}
+        told = self.fit.has_sources or self.fit.records is not None
+        rows = [] if told else [row for row in self.cells if row["decision"] == "inconclusive"]
+        for row in rows[:_MOST_AGAIN]:
+            n, s, loss = row["n"], row["s"], self.settings.loss
+            rule = stopping_table(self.fit, loss, cost_per_replicate=0, max_replicates=n + 1, start=(n, s))
+            _, down, up = rule.table()["probability"]
+            values = (n, s, row["weight"], row["score"], down, up)
+            for name, value in zip(names, values, strict=True):
+                columns[name].append(value)
+        return Table(columns)
+
+    @cached_property
+    def true_rates(self) -> Table | None:
+        """The rates as estimated and as the truth has them; None where not everyone's is known."""
+        if self.truth is None or not len(self.truth) or np.any(self.truth.known == UNKNOWN):
+            return None
+        true = CountTable(self.truth.n, self.truth.s, self.truth.weight, self.truth.known)
+        return Table(rates_rows(estimated=self.fit.overall, true=fit_known(true).rates))
+
+    @cached_property
     def intraclass(self) -> Estimate | None:
-        """The correlation of replicates within an individual, where the method has one."""
-        if self.settings.method != "overdispersed":
+        """The correlation of replicates within an individual, where the model has one."""
+        if self.model != "correlated":
             return None
         ends = self.fit.intraclass_interval(self.settings.level)
         return Estimate(float(self.fit.intraclass_correlation), *map(float, ends))
@@ -212,7 +283,7 @@ class Part:
     def expected(self) -> Table | None:
         """Individuals per (n, s) that the posterior expects, with intervals; None without a posterior."""
         fit = self.fits[self.believed]
-        if fit.posterior.certain or not self.counts.replicates:
+        if fit.posterior.certain or fit.has_sources or not self.counts.replicates:
             return None
         return predictive_counts(fit, rng=_SEED, level=self.settings.level)
 
@@ -221,19 +292,21 @@ class Part:
         """The risk of every method for every cost of an inconclusive answer; None without a truth."""
         if self.truth is None:
             return None
-        n, s = self.truth.n, self.truth.s
-        scores = {METHODS[method].name: fit.score(n, s) for method, fit in drawn(self.fits).items()}
-        return risk_by_cost(scores, _status(self.truth), self.truth.weight)
+        n, s, fits = self.truth.n, self.truth.s, drawn(self.fits)
+        asked = {kind: (n, s) if fit.records is None else (self.truth,) for kind, fit in fits.items()}
+        scores = {WAYS[kind].name: fit.score(*asked[kind]) for kind, fit in fits.items()}
+        return risk_by_cost(scores, status_of(self.truth), self.truth.weight)
 
 
 def drawn(fits: Mapping[str, Any]) -> dict[str, Any]:
-    """Fits in the order of the figures."""
-    return {method: fits[method] for method in sorted(fits, key=lambda one: METHODS[one].drawn)}
+    """Fits that are asked by n and s, in the order of the figures."""
+    plain = [kind for kind, fit in fits.items() if not fit.has_sources]
+    return {kind: fits[kind] for kind in sorted(plain, key=lambda one: WAYS[one].drawn)}
 
 
 def _ends(fit: Any, level: float) -> dict[str, tuple[float, float]]:
     """Both ends of the interval of every rate; those of 1 − a rate swap."""
-    lower, upper = fit.interval(level)
+    lower, upper = fit.overall_interval(level)
     ends = {name: (float(getattr(lower, name)), float(getattr(upper, name))) for name in NAMES}
     ends["sensitivity"] = (1 - ends["false_negative"][1], 1 - ends["false_negative"][0])
     ends["specificity"] = (1 - ends["false_positive"][1], 1 - ends["false_positive"][0])
@@ -256,6 +329,7 @@ class Analysis:
     notes : tuple of Note
         How the data were read, and which method is missing and why.
     source : Source
+        Where the data came from.
     """
 
     settings: Settings
@@ -271,7 +345,8 @@ class Analysis:
         blocks = [f"{self.source.name}: {self.counts.individuals:,} individuals, {answers}"]
         for part in self.parts:
             title = [] if part.name is None else [str(part.name)]
-            blocks.append("\n".join([*title, str(part.rates())]))
+            tables = [part.rates()] if part.sources is None else [part.sources, part.source_population]
+            blocks.append("\n".join([*title, *map(str, tables)]))
         blocks += [str(self.findings)] if len(self.findings) else []
         return "\n\n".join(blocks + ["\n".join(map(str, self.notes))] * bool(self.notes))
 
@@ -282,6 +357,11 @@ class Analysis:
     def main(self) -> Part:
         """The first population, or the only one."""
         return self.parts[0]
+
+    @property
+    def model(self) -> str:
+        """The model that decides, by id."""
+        return self.main.model
 
     @property
     def fit(self) -> Any:
@@ -302,8 +382,18 @@ class Analysis:
                 totals[word] = totals.get(word, 0) + weight
         return totals
 
-    def write(self, folder: str | Path, *, parquet: bool = False, memory: str | None = None) -> list[Path]:
+    def write(
+        self,
+        folder: str | Path,
+        *,
+        parquet: bool = False,
+        memory: str | None = None,
+        title: str = "",
+        author: str = "",
+    ) -> list[Path]:
         """Write report.html, scores.csv (or .parquet), decision_table.csv and summary.json into a folder.
+
+        Where each source has rates of its own there is sources.csv in place of decision_table.csv.
 
         Each file appears whole or not at all, and replaces one of the same name. The files that were analysed
         are read once more for the scores; a dataframe is scored where it lives.
@@ -316,6 +406,8 @@ class Analysis:
             Whether the scores are written as Parquet instead of CSV.
         memory : str, optional
             The most memory to use, such as "4GB".
+        title, author : str
+            Of the report; the title is the data's name if it is not given.
 
         Returns
         -------
@@ -324,173 +416,16 @@ class Analysis:
         """
         from binreps.show.folder import write_folder  # what shows an analysis comes after it on the road
 
-        return write_folder(self, folder, parquet=parquet, memory=memory)
+        how = {"title": title, "author": author}
+        return write_folder(self, folder, parquet=parquet, memory=memory, **how)
 
-    def report(self) -> str:
+    def report(self, *, title: str = "", author: str = "") -> str:
         """The report as one HTML page that opens without a network, and lists everyone if they are few."""
         from binreps.show.folder import report_page
 
-        return report_page(self)
+        return report_page(self, title=title, author=author)
 
 
-def analysed(
-    counts: CountTable | Mapping[Any, CountTable] | CovariateTable,
-    settings: Settings,
-    truth: CountTable | CovariateTable | None = None,
-) -> Analysis:
-    """Fit counts by every method, decide by one, check and judge."""
-    if settings.method == "sources":
-        raise OptionError("counts do not say who gave which result: sources need a table with them")
-    shared: Any = None
-    true = truth.counts if isinstance(truth, CovariateTable) else truth
-    if isinstance(counts, CovariateTable):
-        part, notes = _covariates_part(counts, settings, truth)
-        parts: tuple[Part, ...] = (part,)
-    elif isinstance(counts, CountTable):
-        part, notes = _part(None, counts, None, settings, true)
-        parts = (part,)
-    else:
-        parts, shared, notes = _populations(counts, settings, true)
-    asked = shared or parts[0].fits[parts[0].believed]
-    findings = check(asked, settings.loss)
-    return Analysis(settings, parts, shared, findings, tuple(dict.fromkeys(notes)), true)
-
-
-def _covariates_part(
-    records: CovariateTable, settings: Settings, truth: CovariateTable | CountTable | None
-) -> tuple[Part, list[Note]]:
-    """Everyone with their covariates, which decide; the other methods see results alone."""
-    if settings.method != "bayes":
-        raise OptionError(f"covariates are used by the method bayes, got {settings.method!r}")
-    fit = METHODS["covariates"].make(records, settings.prior)
-    true = truth.counts if isinstance(truth, CovariateTable) else truth
-    part, notes = _part(None, records.counts, None, settings, true)
-    sizes = sorted(set(part.decisions["n"]))
-    judged = dict(part.judged)
-    if isinstance(truth, CovariateTable):
-        judged["covariates"] = evaluate(fit.score(truth), _status(truth), settings.loss, truth.weight)
-    found = replace(
-        part,
-        fit=fit,
-        fits={**part.fits, "covariates": fit},
-        cells=_record_cells(fit, part.fit, settings),
-        decisions=decision_table(fit, settings.loss, sizes, level=settings.level),
-        judged=judged,
-    )
-    whose = "the decision table is for someone of this study whose covariates are not known"
-    return found, [*notes, Note("covariates-unknown", whose)]
-
-
-def _record_cells(fit: Any, plain: Any, settings: Settings) -> Table:
-    """Everyone in the data by results and covariates, and what their answer would be without the covariates.
-
-    Of very many only the totals of every result and answer.
-    """
-    records: CovariateTable = fit.records
-    scores, without = fit.score(records), plain.score(records.n, records.s)
-    columns: dict[str, Any] = {"n": records.n, "s": records.s}
-    if len(records) <= LISTED:
-        taken = ("n", "s", "weight", "known", "score", "lower", "upper", "decision", "without", "before")
-        for name in records.names:
-            columns[f"{name}_" if name in taken else name] = records.column(name)
-        columns["weight"] = records.weight
-        if np.any(records.known != UNKNOWN):
-            columns["known"] = [None if status == UNKNOWN else status for status in records.known.tolist()]
-        lower, upper = fit.score_interval(records, level=settings.level)
-        columns |= {"score": scores, "lower": lower, "upper": upper}
-    else:
-        words = np.array(settings.loss.words(scores))
-        keys = np.stack([records.n, records.s, np.unique(words, return_inverse=True)[1]])
-        pairs, where = np.unique(keys, axis=1, return_inverse=True)
-        weight = np.bincount(where.ravel(), records.weight).astype(np.int64)
-        total = np.bincount(where.ravel(), records.weight * scores)
-        columns = {"n": pairs[0], "s": pairs[1], "weight": weight, "score": total / weight}
-        without = plain.score(pairs[0], pairs[1])
-        columns |= {end: [None] * weight.size for end in ("lower", "upper")}
-    columns["decision"] = settings.loss.words(columns["score"])
-    columns["without"], columns["before"] = without, settings.loss.words(without)
-    note = f"{settings.loss}; without, before: score and decision without the covariates"
-    return Table(columns, note=note)
-
-
-def _populations(
-    counts: Mapping[Any, CountTable], settings: Settings, truth: CountTable | None
-) -> tuple[tuple[Part, ...], Any, list[Note]]:
-    """The parts of several populations, which share the error rates."""
-    if settings.method != "bayes":
-        raise OptionError(f"several populations are fitted by the method bayes, got {settings.method!r}")
-    if truth is not None:
-        raise OptionError("truth cannot judge several populations at once; analyse them one by one")
-    shared = METHODS["populations"].make(counts, settings.prior)
-    alone = "Bayes alone shares the error rates between populations; the other methods see each on its own"
-    found = [*shared.notes, Note("others-not-shared", alone)]
-    parts = []
-    for name, own in shared.parts.items():
-        part, more = _part(name, counts[name], own, settings, None)
-        parts.append(part)
-        found += more
-    return tuple(parts), shared, found
-
-
-def _part(
-    name: Any, counts: CountTable, bayes: Any, settings: Settings, truth: CountTable | None
-) -> tuple[Part, list[Note]]:
-    """One population, fitted by every method; and why a method is missing."""
-    fits, notes = _fits(counts, bayes, settings)
-    deciding = fits[settings.method]
-    sizes = range(1, _most_replicates(counts, settings) + 1)
-    table = decision_table(deciding, settings.loss, sizes, level=settings.level)
-    judged = {} if truth is None else {m: _judged(fit, truth, settings.loss) for m, fit in fits.items()}
-    cells = _cells(deciding, settings)
-    return Part(name, settings, deciding, fits, cells, table, judged, truth), notes
-
-
-def _fits(counts: CountTable, bayes: Any, settings: Settings) -> tuple[dict[str, Any], list[Note]]:
-    """The fit by every method that these data allow."""
-    fits: dict[str, Any] = {}
-    notes: list[Note] = []
-    for method in METHODS.values():
-        if not (method.always or method.id == settings.method):
-            continue
-        if method.id == "bayes" and bayes is not None:
-            fits[method.id] = bayes
-            continue
-        try:
-            fits[method.id] = method.make(counts, settings.prior)
-            notes += fits[method.id].notes
-        except BinrepsError as error:
-            if method.id == settings.method:
-                raise
-            said = f"no estimate by the {method.name} method: {error}"
-            notes.append(Note(f"no-{method.id}", said))
-    return fits, notes
-
-
-def _most_replicates(counts: CountTable, settings: Settings) -> int:
-    """The longest row of the decision table."""
-    if settings.replicates is not None:
-        return settings.replicates
-    return max(1, min(int(counts.n.max(initial=1)), _MOST_REPLICATES))
-
-
-def _cells(fit: Any, settings: Settings) -> Table:
-    """Everyone in the data: one row per cell."""
-    counts: CountTable = fit.counts
-    columns: dict[str, Any] = {"n": counts.n, "s": counts.s, "weight": counts.weight}
-    if counts.has_known:
-        columns["known"] = [None if status == UNKNOWN else status for status in counts.known.tolist()]
-    columns |= fit.answers(counts.n, counts.s, new=False, level=settings.level)
-    for end in ("lower", "upper"):
-        columns[end] = [None if value != value else value for value in columns[end].tolist()]
-    columns["decision"] = settings.loss.words(columns["score"])
-    return Table(columns, note=str(settings.loss))
-
-
-def _status(truth: CountTable | CovariateTable) -> Any:
+def status_of(truth: Any) -> Any:
     """The statuses with NaN for unknown."""
     return np.where(truth.known == UNKNOWN, np.nan, truth.known)
-
-
-def _judged(fit: Any, truth: CountTable, loss: Loss) -> Evaluation:
-    """The answers of one method against the truth."""
-    return evaluate(fit.score(truth.n, truth.s), _status(truth), loss, truth.weight)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any, Unpack, cast
 
 import numpy as np
@@ -12,6 +13,7 @@ import numpy as np
 from binreps.counts import CountTable
 from binreps.covariates import CovariateTable
 from binreps.errors import DataError, OptionError
+from binreps.fits.base import checked_prior
 from binreps.fits.covariates import fit_covariates
 from binreps.fits.sampled.prior import SourcePrior
 from binreps.fits.sources import fit_sources
@@ -20,20 +22,25 @@ from binreps.model import Prior
 from binreps.notes import Note, warn_of
 from binreps.options import check_whole, generator, shown
 from binreps.readings import Readings
-from binreps.run.analysis import Analysis, Settings, Source, analysed
-from binreps.run.by_source import analysed_by_source, wants_sources
-from binreps.run.methods import METHODS, Method, check_method
+from binreps.run.analysed import analysed
+from binreps.run.analysis import Analysis, Settings, Source
+from binreps.run.data import Data
+from binreps.run.methods import METHODS, check_method
+from binreps.run.models import AUTO, MODELS, SEED, check_model
 from binreps.run.recipe import check_recipe, load_recipe, recipe_columns, recipe_sheet
 from binreps.tables.design import read_entries
 from binreps.tables.files import PathLike
 from binreps.tables.guess import several_rows
-from binreps.tables.opened import OpenTable, Reading, is_path, open_table, read
-from binreps.tables.roles import AllColumns, Columns, check_keywords, column_names, names_of, source_note
-from binreps.tables.sources import MOST, source_readings
+from binreps.tables.opened import OpenTable, is_path, open_table, read
+from binreps.tables.roles import AllColumns, Columns, check_keywords, column_names, names_of
+from binreps.tables.sources import MOST, source_readings, whose
 from binreps.tables.truth import truth_file, with_truth
 
 Counts = CountTable | Mapping[Any, CountTable]
 
+_NOUNS: Mapping[Any, str] = MappingProxyType(
+    {CovariateTable: "records", Readings: "readings", CountTable: "counts", Mapping: "counts"}
+)
 _KNOWN = "scores say what the replicates say, also of individuals whose status is known"
 
 
@@ -42,6 +49,7 @@ def fit(
     *,
     prior: Prior | SourcePrior | None = None,
     rng: np.random.Generator | int | None = None,
+    model: str | None = None,
     method: str = "bayes",
     memory: str | None = None,
     reference: Mapping[str, Any] | None = None,
@@ -49,16 +57,16 @@ def fit(
     formula: str | None = None,
     sheet: str | None = None,
     tol: float | None = None,
-    independent: bool = True,
+    independent: bool = False,
     most: int = MOST,
     **columns: Unpack[AllColumns],
 ) -> Any:
     """Estimate prevalence and error rates from any table: the columns that are named decide the model.
 
     Without a `population` this is `fit_bayes`; with one it is `fit_populations`, whose populations took the
-    same test and have a prevalence each; with a `source` it is `fit_sources`, which gives each reader, test
-    or rater error rates of its own; with `covariates` it is `fit_covariates`. `method` may name another way
-    to fit.
+    same test and have a prevalence each; with `covariates` it is `fit_covariates`; with a `source` it is
+    `fit_sources`, which gives each reader, test or rater error rates of its own, whatever the prevalence
+    depends on. `model` may name another model, `method` another way to estimate.
 
     Parameters
     ----------
@@ -75,12 +83,16 @@ def fit(
         Such as `"age + C(site)"`, in place of `covariates`; needs the extra `formula`. It is run as code.
     rng : Generator or int, optional
         Where the random numbers of a sampled model, one with sources, come from; the seed 1 if not given.
-    method : {"bayes", "map", "average", "median", "overdispersed", "sources"}
-        "sources" makes a source of each column of `replicates` of a wide table.
+    model : {"common", "better-than-chance", "correlated", "populations", "covariates", "sources"}, optional
+        What is assumed of the data; if not given, what the columns say. "sources" makes a source of each
+        column of `replicates` of a wide table.
+    method : {"bayes", "map", "average", "median"}
+        How the rates of one test are estimated; the other models are fitted by Bayes.
     tol : float, optional
         The numerical error that a sampled model is to reach, in posterior standard deviations; 0.05.
     independent : bool
-        Whether the readings of one individual are independent given its status. There is no other model yet.
+        Whether the readings of one individual by sources are independent given its status. If not, each
+        counts as a part of one, learned without truth.
     most : int
         Readings to hold in memory. Of more, the error rates of sources are learned from a random part of the
         individuals, and a warning says so; `attach` and `score_file` score everyone.
@@ -109,6 +121,7 @@ def fit(
     True
     """
     check_keywords(columns, AllColumns)
+    check_method(method)
     if rng is not None:
         generator(rng)
     made = None if formula is None else Formula(formula)
@@ -116,33 +129,60 @@ def fit(
         if columns.get("covariates") is not None:
             raise OptionError("give covariates or a formula, which names its columns itself, not both")
         columns["covariates"] = list(made.variables)
-    if isinstance(table, CovariateTable) or names_of(columns.get("covariates")):
-        if columns.get("source"):
-            raise OptionError("covariates and sources together are not modelled yet; give one of them")
+    needs = _needs(table, columns, model)
+    if needs is not None and method != "bayes":
+        raise OptionError(f"a model with {needs} is fitted by the method bayes, got {method!r}")
+    how: Any = {} if tol is None else {"tol": tol}
+    if needs == "source":
+        design = {"reference": reference, "missing_covariates": missing_covariates, "formula": made}
+        data, found = _readings_of(table, columns, memory, sheet, most, design)
+        warn_of(found)
+        how |= {"independent": independent, "rng": SEED if rng is None else rng}
+        return fit_sources(data, prior, **how)  # type: ignore[arg-type]
+    if needs == "covariates":
         records, notes = _records_of(table, columns, memory, reference, missing_covariates, made)
-        if method != "bayes":
-            raise OptionError(f"covariates are used by the method bayes, got {method!r}")
         warn_of(notes)
-        more: Any = {} if tol is None else {"tol": tol}
-        return fit_covariates(records, prior, **more)  # type: ignore[arg-type]
+        return fit_covariates(records, prior, **how)  # type: ignore[arg-type]
     if reference:
         raise OptionError(f"reference names levels of covariates, and there are none, got {shown(reference)}")
-    if isinstance(table, Readings) or method == "sources" or (method == "bayes" and columns.get("source")):
-        if not independent:
-            raise OptionError("independent must be True: no model of dependent readings is built yet")
-        data, found = _readings_of(table, columns, memory, sheet, most)
-        warn_of(found)
-        how = {} if tol is None else {"tol": tol}
-        return fit_sources(data, prior, rng=1 if rng is None else rng, **how)  # type: ignore[arg-type]
-    check_method(method)
     if tol is not None:
         raise OptionError("tol is for models that are sampled, those with sources; the others are exact")
     counts, notes = _counts_of(table, columns, memory, sheet)
-    chosen = _method_for(counts, method)
-    if prior is not None and not chosen.takes_prior:
+    return _counted_fit(counts, model, method, prior, notes)
+
+
+def _needs(table: Any, columns: Mapping[str, Any], model: str | None) -> str | None:
+    """Which part besides results the model needs: that of the one named, or what the columns speak of."""
+    given = {part for part in ("population", "covariates", "source") if names_of(columns.get(part))}
+    given |= {"covariates"} if isinstance(table, CovariateTable) else set()
+    given |= {"source"} if isinstance(table, Readings) else set()
+    given |= {"population"} if isinstance(table, Mapping) else set()
+    if model is None:
+        return next((part for part in ("source", "covariates", "population") if part in given), None)
+    check_model(model)
+    if model == AUTO:
+        raise OptionError("compare says which model fits; name one of them, or none for what the columns say")
+    needs = MODELS[model].needs
+    if needs in ("population", "covariates") and needs not in given:
+        raise OptionError(f"the model {model} needs {needs}, which names no column here")
+    return needs
+
+
+def _counted_fit(counts: Any, model: str | None, method: str, prior: Any, notes: Any) -> Any:
+    """The fit of counts, or of those of several populations."""
+    several = isinstance(counts, Mapping)
+    offer = MODELS[model or ("populations" if several else "common")]
+    if several and offer.needs is None:
+        counts = sum(counts.values(), CountTable([], []))
+    if method != "bayes" and offer.kind != "bayes":
+        raise OptionError(f"the model {offer.id} is fitted by the method bayes, got {method!r}")
+    way = offer if method == "bayes" else METHODS[method]
+    if prior is not None and not way.takes_prior:
         raise OptionError(f"the method {method} takes no prior, got {shown(prior)}")
     warn_of(notes)
-    return chosen.fit(counts) if prior is None else chosen.fit(counts, prior)
+    if offer.id == "better-than-chance":
+        prior = offer.prior(checked_prior(prior))
+    return way.fit(counts) if prior is None or not way.takes_prior else way.fit(counts, prior)
 
 
 def _records_of(
@@ -182,7 +222,12 @@ def check_no_population(named: Mapping[str, Any]) -> None:
 
 
 def _readings_of(
-    table: Any, columns: Mapping[str, Any], memory: str | None, sheet: str | None, most: int
+    table: Any,
+    columns: Mapping[str, Any],
+    memory: str | None,
+    sheet: str | None,
+    most: int,
+    how: Mapping[str, Any],
 ) -> tuple[Readings, tuple[Note, ...]]:
     """Who said what, of any table with sources."""
     named = {name: value for name, value in columns.items() if value is not None}
@@ -192,25 +237,20 @@ def _readings_of(
         return table, ()
     if isinstance(table, CountTable | Mapping):
         raise OptionError("counts do not say who gave which result: sources need a table, or Readings")
-    if "population" in named:
-        raise OptionError("a model with sources has one prevalence; population cannot be given with source")
+    if named.get("covariates"):
+        check_no_population(named)
     check_whole("most", most, 1, 10**12)
     with open_table(table, column_names(named), memory=memory, sheet=sheet) as opened:
-        if set(named) <= {"source"}:
-            named = {**opened.guess(named).columns, **named}
-        reading = read(opened, named)
-        readings, notes = source_readings(reading, most)
-    unused = source_note(named["source"]) if "source" in named else None
-    return readings, (*(note for note in reading.notes if note != unused), *notes)
-
-
-def _method_for(counts: Counts, method: str) -> Method:
-    """The method that was chosen, or that of several populations."""
-    if isinstance(counts, CountTable):
-        return METHODS[method]
-    if method != "bayes":
-        raise OptionError(f"several populations are fitted by the method bayes, got {method!r}")
-    return METHODS["populations"]
+        population = named.pop("population", None)
+        beside = {name: value for name, value in named.items() if name in ("source", "covariates")}
+        if len(beside) == len(named):
+            apart = [*names_of(named.get("covariates")), *filter(None, [population])]
+            guessed = opened.guess({n: v for n, v in named.items() if n == "source"}, apart)
+            named = {**guessed.columns, **named}
+        reading = read(opened, named, population)
+        readings, notes = source_readings(reading, most, who=whose(reading, **how))
+    unused = ("source-not-used", "covariates-not-used")
+    return readings, (*(note for note in reading.notes if note.id not in unused), *notes)
 
 
 def _counts_of(
@@ -301,7 +341,7 @@ def analyse(
 
     Returns
     -------
-    Analysis, or SourceAnalysis where each source has rates of its own
+    Analysis
 
     Examples
     --------
@@ -344,28 +384,21 @@ def analysing(
 ) -> Iterator[Any]:
     """`analyse`, with the files kept open: what is written meanwhile needs no second reading."""
     settings = settings or Settings()
-    if isinstance(table, CovariateTable):
-        _counted({}, columns)
-        if truth is not None and not isinstance(truth, CovariateTable):
-            raise OptionError(f"the truth of records must be a CovariateTable, got {type(truth).__name__}")
-        yield replace(analysed(table, settings, truth), source=Source(name or "records"))
-        return
-    if isinstance(table, CountTable | Mapping):
-        counts = _counted(table, columns)
-        if truth is not None and not isinstance(truth, CountTable):
-            raise OptionError(f"the truth of counts must be a CountTable, got {type(truth).__name__}")
-        yield replace(analysed(counts, settings, truth), source=Source(name or "counts"))
-        return
+    for noun, called in _NOUNS.items():
+        if isinstance(table, noun):
+            data = _counted(table, columns)
+            kind = CountTable if noun is Mapping else noun
+            if truth is not None and not isinstance(truth, kind):
+                rule = f"the truth of {called} must be a {kind.__name__}"
+                raise OptionError(f"{rule}, got {type(truth).__name__}")
+            yield replace(analysed(data, settings, truth), source=Source(name or called))
+            return
     if isinstance(truth, CountTable):
         raise OptionError("the truth of a table must be the name of its column, got a CountTable")
     how: Any = {"memory": memory, "name": name, "sheet": sheet, "recipe": recipe}
-    named = columns if recipe is None else recipe_columns(load_recipe(recipe), {**columns, "truth": truth})
     how |= {"reference": reference, "missing_covariates": missing_covariates}
     with reading_source(table, columns, truth, **how) as source:  # type: ignore[arg-type]
-        if wants_sources(named, settings):
-            yield analysed_by_source(source, settings, source_notes(source))
-        else:
-            yield analysed_source(source, settings)
+        yield analysed_source(source, settings)
 
 
 @contextmanager
@@ -441,7 +474,9 @@ def read_source(
         opened.sha256,
         guess,
         **apart,
+        by=named.get("source"),
         covariates=covariates,
+        design={"reference": reference, "missing_covariates": missing_covariates},
         records=records,
         columns=tuple(opened.sample),
         missing=reading.missing,
@@ -463,22 +498,22 @@ def source_notes(source: Source) -> tuple[Note, ...]:
 
 def analysed_source(source: Source, settings: Settings) -> Analysis:
     """The analysis of a table that was read."""
-    assert source.reading is not None
-    if source.records is not None:
-        judge: Any = None if source.truth is None else source.records
-        counts: Any = source.records if source.truth is None else source.records.forget_known()
-    else:
-        judge, counts = _judge(source.reading, source.truth)
-    analysis = analysed(counts, settings, judge)
-    notes = dict.fromkeys([*source_notes(source), *analysis.notes])
-    return replace(analysis, source=source, notes=tuple(notes))
+    data, more = _source_data(source, settings)
+    judges = source.truth is not None
+    analysis = analysed(data.forget_known() if judges else data, settings, data if judges else None)
+    used = {"source-not-used"} if analysis.fit.has_sources else set()
+    notes = dict.fromkeys([*source_notes(source), *more, *analysis.notes])
+    return replace(analysis, source=source, notes=tuple(note for note in notes if note.id not in used))
 
 
-def _judge(reading: Reading, truth: str | None) -> tuple[CountTable | None, Counts]:
-    """The truth that judges, if there is one, and the counts that a fit may see."""
-    counts = reading.counts
-    if truth is None:
-        return None, counts
-    if isinstance(counts, CountTable):
-        return counts, counts.forget_known()
-    return reading.everyone, {name: table.forget_known() for name, table in counts.items()}
+def _source_data(source: Source, settings: Settings) -> tuple[Data, tuple[Note, ...]]:
+    """What was read in the forms that the models need."""
+    reading = source.reading
+    assert reading is not None
+    several = None if isinstance(reading.counts, CountTable) else reading.counts
+    data = Data(reading.everyone, several, source.records)
+    notes: tuple[Note, ...] = ()
+    if settings.model == "sources" or (settings.model == AUTO and source.by):
+        readings, notes = source_readings(reading, MOST, who=whose(reading, **source.design))
+        data = replace(data, readings=readings)
+    return data, notes

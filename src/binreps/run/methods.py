@@ -1,4 +1,8 @@
-"""The methods: one list that settings, saving, command line, page and figures are made from."""
+"""The methods of the paper: ways to estimate the rates of one test, shown side by side in every analysis.
+
+A model says what is assumed of the data (`run.models`); a method says how the rates are estimated. Every
+model is fitted by Bayes; average, median and mode are there to be compared with it, and know one model only.
+"""
 
 from __future__ import annotations
 
@@ -9,145 +13,72 @@ from typing import Any
 
 from binreps.errors import OptionError
 from binreps.fits.bayes import fit_bayes
-from binreps.fits.covariates import fit_covariates
-from binreps.fits.overdispersed import fit_overdispersed
 from binreps.fits.point.mode import MAP_PRIOR, fit_map
 from binreps.fits.point.simple import fit_average, fit_median
-from binreps.fits.populations import fit_populations
-from binreps.fits.sources import fit_sources
 from binreps.model import Prior
 from binreps.options import shown
 
 
 @dataclass(frozen=True)
-class Method:
-    """One way to fit.
+class Way:
+    """One way to make a fit, and what people read of it.
 
     Attributes
     ----------
     id : str
-        What settings, files and the API call it; `fit.kind` of its fits.
+        What settings, files and the API call it.
     name : str
         What people read.
     sentence : str
         How it estimates, for the methods of a paper; {prior} stands for the priors.
     fit : callable
-        From counts, and a prior if it takes one, to a fit.
+        From data, and a prior if it takes one, to a fit.
     takes_prior : bool
-    always : bool
-        Whether every analysis fits it beside the one that decides.
-    chosen : bool
-        Whether a user can choose it to decide; several populations choose theirs themselves.
     drawn : int
-        Its place in figures: a method keeps its colour and shape from figure to figure.
+        Its place in figures: a fit keeps its colour and shape from figure to figure.
     extras : callable
-        What besides counts and prior a fit was made with, as keywords of `fit`.
+        What besides data and prior a fit was made with, as keywords of `fit`.
     """
 
     id: str
     name: str
     sentence: str
     fit: Callable[..., Any]
-    takes_prior: bool = False
-    always: bool = True
-    chosen: bool = True
+    takes_prior: bool = True
     drawn: int = 0
     extras: Callable[[Any], dict[str, Any]] = lambda _: {}
 
-    def make(self, counts: Any, prior: Prior) -> Any:
-        """The fit of these counts under this prior, if the method has one."""
-        if not self.takes_prior:
-            return self.fit(counts)
-        return self.fit(counts, self.prior(prior))
+    def make(self, data: Any, prior: Any, **how: Any) -> Any:
+        """The fit of these data under this prior, if there is one."""
+        return self.fit(data, self.prior(prior), **how) if self.takes_prior else self.fit(data, **how)
 
-    def prior(self, prior: Prior) -> Prior:
-        """The prior as the method takes it: the mode needs shapes ≥ 1, which the usual prevalence lacks."""
+    def prior(self, prior: Prior) -> Any:
+        """The prior as this way takes it: the mode needs shapes ≥ 1, which the usual prevalence lacks."""
         flat = self.id == "map" and min(prior.prevalence) < 1
         return replace(prior, prevalence=MAP_PRIOR.prevalence) if flat else prior
 
 
-_INTEGRATED = "The posterior was integrated deterministically under the priors {prior}."
+INTEGRATED = "The posterior was integrated deterministically under the priors {prior}."
 
-_CORRELATED = "Replicates of one individual may be correlated (beta-binomial, one correlation)."
+_AVERAGE = "The rates follow from the average score of each individual."
+_MEDIAN = "The rates follow from the median score of each individual."
+_MODE = "The rates are the mode of their joint posterior density."
 
-METHODS: Mapping[str, Method] = MappingProxyType(
+METHODS: Mapping[str, Way] = MappingProxyType(
     {
-        method.id: method
-        for method in (
-            Method(
-                "average",
-                "Average",
-                "The rates follow from the average score of each individual.",
-                fit_average,
-                drawn=3,
-            ),
-            Method(
-                "median",
-                "Median",
-                "The rates follow from the median score of each individual.",
-                fit_median,
-                drawn=4,
-            ),
-            Method(
-                "map",
-                "MAP",
-                "The rates are the mode of their joint posterior density.",
-                fit_map,
-                takes_prior=True,
-                drawn=2,
-            ),
-            Method("bayes", "Bayes", _INTEGRATED, fit_bayes, takes_prior=True, drawn=1),
-            Method(
-                "overdispersed",
-                "Over-dispersed",
-                f"{_INTEGRATED} {_CORRELATED}",
-                fit_overdispersed,
-                takes_prior=True,
-                always=False,
-                drawn=5,
-                extras=lambda fit: {"intraclass": list(fit.intraclass_prior)},
-            ),
-            Method(
-                "populations",
-                "Populations",
-                _INTEGRATED,
-                fit_populations,
-                takes_prior=True,
-                always=False,
-                chosen=False,
-            ),
-            Method(
-                "covariates",
-                "Covariates",
-                "The prevalence depends on covariates by a logistic regression whose slopes have normal "
-                "priors. The posterior was integrated over quasi-random points under the priors {prior}.",
-                fit_covariates,
-                takes_prior=True,
-                always=False,
-                chosen=False,
-                drawn=6,
-                extras=lambda fit: {"slope_sd": fit.slope_sd, "tol": fit.tol},
-            ),
-            Method(
-                "sources",
-                "By source",
-                "Each source has error rates of its own, which come from a population of sources; the "
-                "posterior was sampled by several chains, until its numerical error was small.",
-                fit_sources,
-                takes_prior=True,
-                always=False,
-                chosen=False,
-            ),
+        way.id: way
+        for way in (
+            Way("average", "Average", _AVERAGE, fit_average, takes_prior=False, drawn=3),
+            Way("median", "Median", _MEDIAN, fit_median, takes_prior=False, drawn=4),
+            Way("map", "MAP", _MODE, fit_map, drawn=2),
+            Way("bayes", "Bayes", INTEGRATED, fit_bayes, drawn=1),
         )
     }
 )
-"""The methods by id, in the order in which tables show them."""
-
-CHOICES = tuple(method.id for method in METHODS.values() if method.chosen)
-"""The methods that a user can choose to decide."""
+"""The methods by id, in the order in which tables show them; the last is the one that every model has."""
 
 
 def check_method(method: Any) -> None:
-    """Refuse a method that nobody can choose."""
-    if not isinstance(method, str) or method not in (*CHOICES, "sources"):
-        raise OptionError(f"method must be one of {', '.join(CHOICES)}, got {shown(method)}")
+    """Refuse a method that there is not."""
+    if not isinstance(method, str) or method not in METHODS:
+        raise OptionError(f"method must be one of {', '.join(METHODS)}, got {shown(method)}")

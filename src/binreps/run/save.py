@@ -14,17 +14,24 @@ import numpy as np
 
 from binreps._version import __version__
 from binreps.counts import UNKNOWN, CountTable, entries
-from binreps.covariates import Category, Covariate, CovariateTable, Numeric
+from binreps.covariates import CovariateTable
 from binreps.errors import BinrepsError, DataError, OptionError
 from binreps.fits.base import check_fit
 from binreps.model import NAMES, Prior
-from binreps.run.methods import METHODS
+from binreps.run.models import WAYS
+from binreps.run.save_covariates import (
+    agree,
+    check_columns,
+    covariates_from_list,
+    covariates_to_list,
+    formula_from_dict,
+    formula_to_dict,
+)
 from binreps.run.save_sources import sources_from_dict, sources_to_dict
 from binreps.tables.files import PathLike
 from binreps.tables.write import replacing
 
 SCHEMA, VERSION = "binreps fit", 2  # 2: the prior says whether it is better than chance
-_AGREE = 1e-6  # results of two machines or versions differ by less; a hand-made change hardly does
 
 
 def save_fit(fit: Any, path: PathLike) -> Path:
@@ -63,9 +70,9 @@ def load_fit(path: PathLike) -> Any:
 def fit_to_dict(fit: Any) -> dict[str, Any]:
     """A fit as plain values, ready for JSON."""
     check_fit(fit)
-    method = METHODS.get(fit.kind)
+    method = WAYS.get(fit.kind)
     if method is None:
-        known = ", ".join(METHODS)
+        known = ", ".join(WAYS)
         raise OptionError(f"fits by the methods {known} can be saved, got {type(fit).__name__}")
     content: dict[str, Any] = {
         "schema": SCHEMA,
@@ -99,7 +106,7 @@ def prior_to_dict(prior: Prior) -> dict[str, Any]:
 def fit_from_dict(content: Any) -> Any:
     """The fit that `fit_to_dict` described, made again and compared."""
     _check_schema(content)
-    method = METHODS[content["method"]]
+    method = WAYS[content["method"]]
     try:
         if method.id == "sources":
             return sources_from_dict(content)
@@ -127,8 +134,8 @@ def _check_schema(content: Any) -> None:
         newer = f"the fit was saved by binreps {made} in format {version}"
         raise DataError(f"{newer}, and this version reads up to format {VERSION}; upgrade binreps")
     method = content.get("method")
-    if not isinstance(method, str) or method not in METHODS:
-        raise DataError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    if not isinstance(method, str) or method not in WAYS:
+        raise DataError(f"method must be one of {', '.join(WAYS)}, got {method!r}")
 
 
 def _cells(counts: CountTable) -> dict[str, list[Any]]:
@@ -153,48 +160,23 @@ def _data(content: dict[str, Any]) -> Any:
 
 def _saved_records(records: CovariateTable) -> dict[str, Any]:
     """The rows of individuals with covariates, and what each covariate is."""
-    if records.formula is not None:
-        raise OptionError("a fit by a formula cannot be saved: loading it would run the formula as code")
+    covariates = covariates_to_list(records, records.values)
     columns = {name: getattr(records, name).tolist() for name in ("n", "s", "weight")}
     if np.any(records.known != UNKNOWN):
         columns["known"] = [None if status == UNKNOWN else status for status in records.known.tolist()]
-    covariates = []
-    for each, values in zip(records.covariates, records.values, strict=True):
-        if isinstance(each, Category):
-            kind: dict[str, Any] = {"levels": [_level(each.name, level) for level in each.levels]}
-            own: list[Any] = values.tolist()
-        else:
-            kind, own = {"fill": each.fill}, [None if value != value else value for value in values.tolist()]
-        covariates.append({"name": each.name, **kind, "values": own})
-    return {**columns, "covariates": covariates}
-
-
-def _level(name: str, level: object) -> Any:
-    """A level that JSON can hold."""
-    if not isinstance(level, str | int | float | bool):
-        raise OptionError(f"levels of text or numbers can be saved, got {level!r} in column {name!r}")
-    return level
+    content = {**columns, "covariates": covariates}
+    return content if records.formula is None else content | {"formula": formula_to_dict(records)}
 
 
 def _loaded_records(content: dict[str, Any]) -> CovariateTable:
     """The individuals with covariates that were saved."""
     known = None if content.get("known") is None else np.array(content["known"], object)
-    covariates: list[Covariate] = []
-    values: list[Any] = []
-    for one in content["covariates"]:
-        own = one["values"]
-        if "levels" in one:
-            levels = tuple(one["levels"])
-            covariates.append(Category(one["name"], levels))
-            own = np.array([levels[i] for i in own], dtype=object)
-        else:
-            covariates.append(Numeric(one["name"], one["fill"]))
-            own = np.array([np.nan if value is None else value for value in own], dtype=float)
-        values.append(covariates[-1].encode(own))
     rows = entries(content["n"], content["s"], content["weight"], known)
-    if any(len(own) != rows[0].size for own in values):
-        raise DataError("every covariate must have one value per row")
-    return CovariateTable.encoded(rows, tuple(covariates), values)
+    covariates = covariates_from_list(content["covariates"], rows[0].size)
+    formula = content.get("formula")
+    found = CovariateTable.encoded(rows, *covariates, formula_from_dict(formula))
+    check_columns(found, formula)
+    return found
 
 
 def _count_table(cells: dict[str, Any]) -> CountTable:
@@ -231,19 +213,10 @@ def _compare(saved: Any, found: dict[str, Any]) -> None:
         raise DataError("the fit has no results")
     for name, value in found.items():
         old, new = (np.array(each, dtype=object).ravel().tolist() for each in (saved.get(name), value))
-        if len(old) != len(new) or not all(map(_agree, old, new)):
+        if len(old) != len(new) or not all(map(agree, old, new)):
             rule = "its results must follow from its counts and prior"
             found_now = f"{name} = {saved.get(name)} where fitting gives {value}"
             raise DataError(f"{rule}, got {found_now}; the file was changed")
-
-
-def _agree(old: Any, new: Any) -> bool:
-    """Whether two numbers are the same but for rounding; None is equal to None only."""
-    if old is None or new is None:
-        return old is new
-    if not isinstance(old, int | float) or isinstance(old, bool):
-        return False
-    return bool(abs(old - new) <= _AGREE * max(1.0, abs(new)))
 
 
 def write_json(content: Any, path: PathLike) -> None:

@@ -15,12 +15,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binreps.errors import DataError, OptionError
+from binreps.fits.sampled.calibration import Calibration
 from binreps.fits.sampled.posterior import SourcesPosterior
 from binreps.fits.sampled.prior import SourcePrior
-from binreps.fits.sampled.run import Sampled
+from binreps.fits.sampled.run import Sampled, Side
 from binreps.fits.sources import SourcesFit
 from binreps.notes import Note
+from binreps.people import People, study_of
 from binreps.readings import Readings
+from binreps.run.save_covariates import covariates_from_list, covariates_to_list
 
 _KEPT = 2**20  # numbers of all draws that a file keeps: 6 MB
 _STATISTICS = ("mean", "sd", "error", "rhat", "effective")
@@ -39,17 +42,26 @@ def sources_to_dict(fit: SourcesFit) -> dict[str, Any]:
         name: _packed(getattr(readings, name), kind) for name, kind in _COLUMNS.items()
     }
     columns["times"] = None if readings.times is None else _packed(readings.times, "<i8")
+    people, side = readings.people, sampled.side
     return {
         "prior": asdict(fit.prior),
         "tol": fit.tol,
+        "calibration": asdict(fit.calibration),
         "sources": list(fit.sources),
         "readings": columns,
+        "people": None if people is None else _saved_people(people),
         "notes": [asdict(note) for note in fit.notes],
         "sampled": {
             "draws": _packed(np.maximum(logs[..., ::every], np.finfo(np.float32).min), "<f4"),
             "sweeps": sampled.sweeps,
             "refused": sampled.refused,
             **{name: _finite(getattr(sampled, name)) for name in _STATISTICS},
+        },
+        "side": None
+        if side is None
+        else {
+            "draws": _packed(side.draws[..., ::every], "<f4"),
+            **{name: _finite(getattr(side, name)) for name in _STATISTICS},
         },
         "results": {"prevalence": float(sampled.mean[0]), "sources": _rows(fit)},
     }
@@ -67,23 +79,45 @@ def _finite(values: Any) -> list[float | None]:
     return [float(value) if np.isfinite(value) else None for value in values]
 
 
+def _saved_people(people: People) -> dict[str, Any]:
+    """What else is known of the individuals."""
+    if people.study.formula is not None:
+        raise OptionError("a fit by source with a formula cannot be saved; name its covariates instead")
+    covariates = covariates_to_list(people.study, people.values)
+    return {"by_population": people.by_population, "covariates": covariates}
+
+
 def sources_from_dict(content: Mapping[str, Any]) -> SourcesFit:
     """The fit that `sources_to_dict` described."""
-    prior = {
+    prior: dict[str, Any] = {
         name: tuple(value) if isinstance(value, list) else value for name, value in content["prior"].items()
     }
     sources = tuple(content["sources"])
     readings = _readings(sources, content["readings"])
+    if content["people"] is not None:
+        own = content["people"]
+        covariates, values = covariates_from_list(own["covariates"], len(readings))
+        study = study_of(readings.weight, covariates, values)
+        readings = readings._with(people=People(study, tuple(values), bool(own["by_population"])))
+    sampled = _sampled(len(sources), content["sampled"], _side(readings.people, content["side"]))
     fit = SourcesFit(
         readings,
         SourcePrior(**prior),
-        SourcesPosterior(sources, _sampled(len(sources), content["sampled"])),
+        SourcesPosterior(sources, sampled, _calibration(content["calibration"])),
         float(content["tol"]),
         tuple(Note(**note) for note in content["notes"]),
     )
     if content.get("results") != {"prevalence": float(fit.posterior.mean[0]), "sources": _rows(fit)}:
         raise DataError("the results do not follow from the draws: the file was changed")
     return fit
+
+
+def _calibration(content: Mapping[str, Any]) -> Calibration:
+    """As how much each reading counts, and what known statuses change."""
+    found = Calibration(**{name: float(value) for name, value in content.items()})
+    if not (0 < found.discount <= 1 and found.slope > 0 and np.isfinite([found.shift, found.slope]).all()):
+        raise DataError(f"the calibration of the fit must have a discount in (0, 1], got {found}")
+    return found
 
 
 def _readings(sources: tuple[Any, ...], columns: Mapping[str, Any]) -> Readings:
@@ -108,13 +142,29 @@ def _readings(sources: tuple[Any, ...], columns: Mapping[str, Any]) -> Readings:
     return Readings._of(sources=sources, times=times, **found)
 
 
-def _sampled(sources: int, content: Mapping[str, Any]) -> Sampled:
-    """The draws and their statistics, of as many parameters as there are."""
-    logs = _unpacked("draws", content["draws"], "<f4")
-    statistics = {
+def _side(people: People | None, content: Mapping[str, Any] | None) -> Side | None:
+    """What was learned of populations or covariates, of as many coefficients as there are."""
+    if people is None or content is None:
+        return None
+    draws, statistics = _unpacked("draws", content["draws"], "<f4"), _statistics(content)
+    size = people.rows.shape[1]
+    right = draws.ndim == 3 and len(draws) == size and np.isfinite(draws).all()
+    if not right or any(values.shape != (size,) for values in statistics.values()):
+        raise DataError(f"the fit must have draws of {size} coefficients, got shape {draws.shape}")
+    return Side(draws, **statistics)
+
+
+def _statistics(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Mean, sd and the like of every parameter."""
+    return {
         name: np.array([np.nan if value is None else value for value in content[name]], float)
         for name in _STATISTICS
     }
+
+
+def _sampled(sources: int, content: Mapping[str, Any], side: Side | None) -> Sampled:
+    """The draws and their statistics, of as many parameters as there are."""
+    logs, statistics = _unpacked("draws", content["draws"], "<f4"), _statistics(content)
     size = 2 * sources + 5
     right = logs.ndim == 4 and logs.shape[:2] == (size, 2) and min(logs.shape[2:]) > 0
     if not right or any(values.shape != (size,) for values in statistics.values()):
@@ -124,7 +174,10 @@ def _sampled(sources: int, content: Mapping[str, Any]) -> Sampled:
     mean = statistics["mean"]
     if not np.all((mean >= 0) & (mean <= 1)):
         raise DataError("the rates of the fit must be between 0 and 1")
-    return Sampled(logs, sweeps=int(content["sweeps"]), refused=float(content["refused"]), **statistics)
+    if side is not None and side.draws.shape[1:] != logs.shape[2:]:
+        raise DataError("the fit must have as many draws of coefficients as of rates")
+    how: dict[str, Any] = {"sweeps": int(content["sweeps"]), "refused": float(content["refused"])}
+    return Sampled(logs, **how, **statistics, side=side)
 
 
 def _packed(array: NDArray[Any], kind: str) -> dict[str, Any]:

@@ -46,7 +46,7 @@ class Without:
 
 
 @contextmanager
-def scored(analysis: Any, *, memory: str | None = None) -> Iterator[Scored]:
+def scored(analysis: Analysis, *, memory: str | None = None) -> Iterator[Scored]:
     """The rows that were read with their scores; cell by cell where only counts were given."""
     if analysis.source.reading is None:
         table = together(analysis, "cells")
@@ -57,7 +57,7 @@ def scored(analysis: Any, *, memory: str | None = None) -> Iterator[Scored]:
 
 
 @contextmanager
-def reopened(analysis: Any, *, memory: str | None = None) -> Iterator[Reading]:
+def reopened(analysis: Analysis, *, memory: str | None = None) -> Iterator[Reading]:
     """What was read, if it is still open; else read again."""
     source = analysis.source
     assert source.reading is not None
@@ -71,7 +71,7 @@ def reopened(analysis: Any, *, memory: str | None = None) -> Iterator[Reading]:
         yield read(table, source.guess.columns, source.population, numbered=True)
 
 
-def _scored_rows(analysis: Any, reading: Reading) -> Scored:
+def _scored_rows(analysis: Analysis, reading: Reading) -> Scored:
     """The rows joined to their scores: few of them at once, many only as they are written."""
     settings, files = analysis.settings, reading.table.files
     plain = [] if analysis.fit.records is None else [Without(analysis.main.fits["bayes"], settings.loss)]
@@ -87,7 +87,7 @@ def _scored_rows(analysis: Any, reading: Reading) -> Scored:
     return Scored(lambda target: write_arrow(rows, target, connection), table if few else None, connection)
 
 
-def _prefix(analysis: Any) -> str:
+def _prefix(analysis: Analysis) -> str:
     """A prefix for the added columns, where the table has columns of the same names."""
     guess, have = analysis.source.guess, {name.casefold() for name in analysis.source.columns}
     if guess is None or guess.kind == "long":

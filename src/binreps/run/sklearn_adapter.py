@@ -138,6 +138,8 @@ class SourceClassifier(ReplicateClassifier):
     ----------
     method : callable, optional
         From `Readings` to a fit; `fit_sources` with the seed 1 if not given.
+    independent : bool
+        Whether readings of one individual are independent given its status, if no method is given.
     loss, inconclusive, use_known
         As in `ReplicateClassifier`.
 
@@ -152,11 +154,13 @@ class SourceClassifier(ReplicateClassifier):
         self,
         *,
         method: Callable[[Readings], Any] | None = None,
+        independent: bool = False,
         loss: Loss | None = None,
         inconclusive: float = -1,
         use_known: bool = False,
     ) -> None:
         self.method: Any = method
+        self.independent = independent
         self.loss = loss
         self.inconclusive = inconclusive
         self.use_known = use_known
@@ -170,7 +174,7 @@ class SourceClassifier(ReplicateClassifier):
             raise OptionError("use_known=True needs the labels y, got none")
         known = _known(y, len(array)) if self.use_known and y is not None else None
         readings = Readings.wide(array, weight=sample_weight, known=known)
-        self.fit_ = (self.method or partial(fit_sources, rng=1))(readings)
+        self.fit_ = (self.method or partial(fit_sources, rng=1, independent=self.independent))(readings)
         self.classes_ = np.array([0, 1])
         self.n_features_in_ = array.shape[1]
         return self

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from binreps.run.analysis import Analysis, Part, drawn
-from binreps.run.methods import METHODS
+from binreps.run.models import WAYS
 from binreps.show import plot
 
 if TYPE_CHECKING:
@@ -42,20 +42,31 @@ def _part_figures(part: Part, analysis: Analysis) -> Iterator[Figure]:
     settings = analysis.settings
     thresholds = settings.loss.thresholds
     yield from _covariate_figures(part, settings.level)
-    bayes = part.fits.get("bayes")
-    if bayes is not None:
-        others = {name: fit for name, fit in _named(part).items() if fit is not bayes}
+    if part.sources is not None:
         caption = (
-            "Prior and posterior of the three rates; shaded: the credible interval; marks: the other methods."
+            "Each point is a source: how often it is wrong about negatives (across) and about positives "
+            f"(up), with {settings.level:.0%} intervals; larger points have more readings. On the dashed "
+            "line answers say nothing, beyond it the opposite. Hover over a point for its name."
         )
-        yield Figure("rates", caption, plot.rates(bayes, others, level=settings.level))
-    caption = "What to answer for the next individual, for every result, with the probability in percent."
-    yield Figure("decisions", caption, plot.decisions(part.decisions))
-    if any(score is not None and score == score for score in part.cells["score"]):
+        yield Figure("sources", caption, plot.sources(part.fit, level=settings.level))
+    shown = part.fit if part.fit.records is not None else part.fits.get("bayes")
+    if shown is not None and part.sources is None:
+        others = {name: fit for name, fit in _named(part).items() if fit is not shown}
+        average = "" if shown.records is None else " (that of the prevalence, of someone average)"
+        caption = (
+            f"Prior{average} and posterior of the three rates; shaded: the credible interval; marks: the "
+            "other methods."
+        )
+        yield Figure("rates", caption, plot.rates(shown, others, level=settings.level))
+    if len(part.decisions):
+        caption = "What to answer for the next individual, for every result, with the probability in percent."
+        yield Figure("decisions", caption, plot.decisions(part.decisions))
+    if part.sources is None and any(score is not None and score == score for score in part.cells["score"]):
         caption = "Everyone in the data by score, with intervals; inside the band the answer is inconclusive."
         yield Figure("individuals", caption, plot.individuals(part.cells, thresholds))
-    if 0 < len(part.counts) <= _MOST_CELLS:
-        caption = "Scores by all methods against the number of positives."
+    if part.sources is None and 0 < len(part.counts) <= _MOST_CELLS:
+        whose = "" if part.fit.records is None else ", of someone whose covariates are not known"
+        caption = f"Scores by all methods against the number of positives{whose}."
         chart = plot.scores(_named(part), thresholds=thresholds, level=settings.level)
         yield Figure("scores", caption, chart)
         if part.expected is not None:
@@ -64,6 +75,12 @@ def _part_figures(part: Part, analysis: Analysis) -> Iterator[Figure]:
                 "a bar far outside its interval speaks against the model."
             )
             yield Figure("counts", caption, plot.counts(part.expected))
+    if part.judged:
+        caption = (
+            "Of individuals with about the same chance of being positive (across), how many are (up), with "
+            "intervals; larger points stand for more individuals. On the line chances and truth agree."
+        )
+        yield Figure("calibration", caption, plot.calibration(part.judged[part.deciding].calibration))
     if part.risks is not None:
         caption = "Mean cost of the answers against the cost of an inconclusive one, judged by the truth."
         yield Figure("risk_by_cost", caption, plot.risk_by_cost(part.risks))
@@ -75,7 +92,7 @@ def _covariate_figures(part: Part, level: float) -> Iterator[Figure]:
     if ratios is None or not len(ratios):
         return
     caption = (
-        f"Odds ratios of being positive, with {level:.0%} intervals: of one unit of a number, and of a level "
+        f"Odds ratios of being positive, with {level:.0%} intervals: of a step of a number, and of a level "
         "against its reference. To the right of 1 the odds are higher."
     )
     yield Figure("odds_ratios", caption, plot.odds_ratios(ratios))
@@ -86,4 +103,4 @@ def _covariate_figures(part: Part, level: float) -> Iterator[Figure]:
 
 def _named(part: Part) -> dict[str, Any]:
     """The fits by their names, in one order: a method keeps its colour and shape from figure to figure."""
-    return {METHODS[method].name: fit for method, fit in drawn(part.fits).items()}
+    return {WAYS[kind].name: fit for kind, fit in drawn(part.fits).items()}

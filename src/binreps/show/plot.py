@@ -4,13 +4,14 @@ Each function draws what was computed before, as an Altair chart; nothing is com
 """
 
 from binreps.show.plot_covariates import odds_ratios, prevalence_curve
-from binreps.show.plot_decisions import decisions, individuals, risk_by_cost, risks, stopping
+from binreps.show.plot_decisions import calibration, decisions, individuals, risk_by_cost, risks, stopping
 from binreps.show.plot_fits import bias, counts, populations, rates, scores
 from binreps.show.plot_sources import sources
 from binreps.show.theme import save
 
 __all__ = [
     "bias",
+    "calibration",
     "counts",
     "decisions",
     "individuals",

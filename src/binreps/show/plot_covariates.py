@@ -12,7 +12,7 @@ from binreps.table import Table
 if TYPE_CHECKING:
     import altair as alt
 
-_STEP = 24  # pixels of a row
+_STEP, _LETTER, _MOST_ROOM = 24, 7, 220  # pixels of a row, of a letter, and of a name
 _WIDEST = 1e6  # odds ratios beyond are drawn at the edge
 _TICKS = (0.001, 0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100, 1000, 1e4, 1e5, 1e6)
 
@@ -40,9 +40,11 @@ def odds_ratios(table: Table) -> alt.LayerChart:
     names = [_label(*pair) for pair in zip(table["covariate"], table["per"], strict=True)]
     columns = {name: [_inside(value) for value in table[name]] for name in ("estimate", "lower", "upper")}
     low, high = min([*columns["lower"], 0.8]), max([*columns["upper"], 1.25])
-    data = inline(row=range(len(names)), name=names, **columns)
-    rows = alt.Scale(domain=[-0.5, len(names) - 0.5], reverse=True, nice=False)
-    base = alt.Chart(data).encode(y=alt.Y("row", type="quantitative", axis=None, scale=rows))
+    room = min(_LETTER * max(map(len, names)), _MOST_ROOM)  # browsers' letters differ in width
+    beside = alt.Axis(labelLimit=_MOST_ROOM, minExtent=room, ticks=False, domain=False, labelPadding=8)
+    base = alt.Chart(inline(name=names, **columns)).encode(
+        y=alt.Y("name", type="nominal", sort=names, title=None, axis=beside)
+    )
     scale = alt.Scale(type="log", domain=[low / 1.1, high * 1.1], nice=False)
     ticks = [tick for tick in _TICKS if low / 1.1 <= tick <= high * 1.1]
     axis = alt.Axis(values=ticks, format="~g", grid=True)
@@ -51,15 +53,13 @@ def odds_ratios(table: Table) -> alt.LayerChart:
         return alt.X(field, type="quantitative", title="Odds ratio of being positive", axis=axis, scale=scale)
 
     one = alt.Chart(inline(estimate=[1.0])).mark_rule(strokeDash=[4, 3]).encode(x=x("estimate"))
-    labels = base.mark_text(align="right", dx=-8, limit=180, style="note")
     return themed(
         layered(
             one,
             base.mark_rule(color=METHOD_COLOURS[0], strokeWidth=2.5).encode(x=x("lower"), x2="upper"),
             base.mark_point(color=METHOD_COLOURS[0], filled=True, size=60, opacity=1).encode(x=x("estimate")),
-            labels.encode(text=alt.Text("name", type="nominal"), x=alt.value(0)),
-            width=WIDE["width"] - 120,
-            height=_STEP * len(names),
+            width=WIDE["width"],
+            height=_STEP * max(len(names), 2),
             title="Odds ratios, with their intervals",
         )
     )

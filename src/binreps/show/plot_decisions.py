@@ -27,7 +27,7 @@ from binreps.show.marks import (
     upward,
     whole_ticks,
 )
-from binreps.show.theme import ACTION_TEXT, themed
+from binreps.show.theme import ACTION_TEXT, METHOD_COLOURS, themed
 from binreps.table import Table
 
 if TYPE_CHECKING:
@@ -43,10 +43,10 @@ _MOST_STEPS = 1200  # of individuals: about two for each pixel
 
 
 def decisions(table: Table) -> alt.LayerChart:
-    """The decision table as a lattice: replicates across, positives upwards, coloured by the answer.
+    """The decision table as a triangle: each replicate moves a row down, left if negative, right if positive.
 
-    Up to 20 replicates each probability is written in its cell; beyond, neighbours with one answer are one
-    block.
+    Up to 20 replicates each probability is written in its cell; beyond, replicates go across, positives up,
+    and neighbours with one answer are one block.
 
     Parameters
     ----------
@@ -71,26 +71,42 @@ def decisions(table: Table) -> alt.LayerChart:
 
 
 def _cells(table: Table) -> alt.LayerChart:
-    """A cell with its probability for each result."""
+    """A centred triangle: each replicate moves one row down, left if negative, right if positive."""
     import altair as alt
 
     sizes = sorted(set(table["n"]))
-    top, most = max(sizes), max(table["s"])
-    width, height = (64, 32) if top <= 8 else (46, 24) if top <= 12 else (34, 20)
+    top = max(sizes)
+    width, height = (64, 38) if top <= 8 else (46, 26) if top <= 12 else (34, 22)
+    pairs = list(zip(table["n"], table["s"], strict=True))
     data = inline(
-        n=table["n"], s=table["s"], decision=table["decision"], label=map(_percent, table["probability"])
+        n=table["n"],
+        s=table["s"],
+        left=[s - n / 2 - 0.47 for n, s in pairs],
+        middle=[s - n / 2 for n, s in pairs],
+        right=[s - n / 2 + 0.47 for n, s in pairs],
+        decision=table["decision"],
+        label=map(_percent, table["probability"]),
     )
-    x = alt.X("n", type="ordinal", title="Replicates", axis=alt.Axis(labelAngle=0, ticks=False, domain=False))
-    scale = alt.Scale(domain=list(range(most, -1, -1)))
-    y = alt.Y("s", type="ordinal", title="Positives", axis=alt.Axis(ticks=False, domain=False), scale=scale)
-    base = alt.Chart(data).encode(x=x, y=y)
-    text = base.mark_text(fontSize=12 if top <= 12 else 11).encode(text=alt.Text("label", type="nominal"))
+    scale = alt.Scale(domain=[-top / 2 - 0.5, top / 2 + 0.5], nice=False, zero=False)
+    rows = alt.Axis(ticks=False, domain=False, labelPadding=8)
+    y = alt.Y("n", type="ordinal", title="Replicates", axis=rows, scale=alt.Scale(paddingInner=0.08))
+    base = alt.Chart(data).encode(y=y)
+    text = base.mark_text(fontSize=12 if top <= 12 else 11)
+    middle = alt.X("middle", type="quantitative", axis=None, scale=scale)
     ink = alt.Scale(domain=list(ACTION_TEXT), range=list(ACTION_TEXT.values()))
     return layered(
-        base.mark_rect(style="outline").encode(color=decision_colour(table["decision"])),
-        text.encode(color=alt.Color("decision", type="nominal", scale=ink, legend=None)),
-        width=width * len(sizes),
-        height=height * (most + 1),
+        base.mark_rect(cornerRadius=4).encode(
+            x=alt.X("left", type="quantitative", axis=None, scale=scale),
+            x2="right",
+            color=decision_colour(table["decision"]),
+        ),
+        text.encode(
+            x=middle,
+            text=alt.Text("label", type="nominal"),
+            color=alt.Color("decision", type="nominal", scale=ink, legend=None),
+        ),
+        width=width * (top + 1),
+        height=height * len(sizes),
         resolve=alt.Resolve(scale={"color": "independent"}),
     )
 
@@ -357,6 +373,51 @@ def _segments(loss: Loss, words: Sequence[str], parts: Sequence[tuple[float, flo
     ]
     decision, x, y = zip(*rows, strict=True)
     return inline(decision=decision, x=x, y=y)
+
+
+def calibration(table: Table) -> alt.LayerChart:
+    """How often individuals with about the same chance are truly positive.
+
+    Parameters
+    ----------
+    table : Table
+        What `calibration_curve` returns.
+
+    Returns
+    -------
+    altair.LayerChart
+
+    Examples
+    --------
+    >>> from binreps.decide.evaluate import calibration_curve
+    >>> chart = calibration(calibration_curve([0.1, 0.9, 0.9], [0, 1, 0], [30, 80, 10]))
+    """
+    import altair as alt
+
+    needed(table, "mean_score", "observed", "lower", "upper", "individuals")
+    data = inline(
+        x=table["mean_score"],
+        y=table["observed"],
+        lower=table["lower"],
+        upper=table["upper"],
+        people=table["individuals"],
+    )
+    x = across("x", "Chance of being positive", (0, 1), format="%")
+    y = upward("y", "Truly positive", (0, 1), format="%")
+    colour = METHOD_COLOURS[0]
+    line = alt.Chart(inline(x=[0, 1], y=[0, 1])).mark_line(style="reference")
+    ends = alt.Chart(data).mark_rule(color=colour, strokeWidth=2)
+    size = alt.Size("people:Q", legend=None, scale=alt.Scale(range=[40, 400]))
+    points = alt.Chart(data).mark_point(color=colour, filled=True, opacity=1)
+    return themed(
+        layered(
+            line.encode(x=x, y=y),
+            ends.encode(x=x, y=upward("lower", "Truly positive", (0, 1), format="%"), y2="upper:Q"),
+            points.encode(x=x, y=y, size=size),
+            **WIDE,
+            title="Chances, judged by the truth",
+        )
+    )
 
 
 def risk_by_cost(table: Table) -> alt.LayerChart:

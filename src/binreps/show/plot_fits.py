@@ -12,8 +12,7 @@ import numpy as np
 
 from binreps.counts import whole_numbers
 from binreps.errors import FitError, OptionError
-from binreps.fits.base import Fit, check_one_population
-from binreps.fits.bayes import BayesFit
+from binreps.fits.base import Fit, PosteriorFit, check_one_population
 from binreps.fits.populations import PopulationsFit
 from binreps.model import NAMES, Float
 from binreps.options import check_level
@@ -54,7 +53,9 @@ _MOST_POPULATIONS = 480
 # ------------------------------------------------------------------------------------------------ rates
 
 
-def rates(fit: BayesFit, others: Mapping[str, Fit] | None = None, *, level: float = 0.9) -> alt.HConcatChart:
+def rates(
+    fit: PosteriorFit, others: Mapping[str, Fit] | None = None, *, level: float = 0.9
+) -> alt.HConcatChart:
     """Prior and posterior densities of the three rates, with the estimates of other methods marked.
 
     The shaded part is the equal-tailed credible interval, the upright line the posterior mean. Each axis
@@ -62,7 +63,7 @@ def rates(fit: BayesFit, others: Mapping[str, Fit] | None = None, *, level: floa
 
     Parameters
     ----------
-    fit : BayesFit
+    fit : PosteriorFit
     others : mapping of str to fit, optional
         Other fits by name; only their estimates are drawn, those that are defined.
     level : float
@@ -100,7 +101,7 @@ def rates(fit: BayesFit, others: Mapping[str, Fit] | None = None, *, level: floa
 
 
 def _rate_panel(
-    fit: BayesFit, name: str, interval: tuple[float, float], estimates: Mapping[str, float]
+    fit: PosteriorFit, name: str, interval: tuple[float, float], estimates: Mapping[str, float]
 ) -> alt.LayerChart:
     """Densities of one rate, and the estimates of the other methods above the axis."""
     import altair as alt
@@ -146,7 +147,7 @@ def _stars(estimates: Mapping[str, float], top: float) -> Any:
     return points.encode(color=signs["color"], shape=signs["shape"])
 
 
-def _posterior_density(fit: BayesFit, name: str, x: Float) -> Float:
+def _posterior_density(fit: PosteriorFit, name: str, x: Float) -> Float:
     """The posterior's density of one rate, 0 where it cannot be.
 
     At an end where it diverges it is taken a little inside, so that a pole is drawn only if it has some mass.
@@ -156,12 +157,12 @@ def _posterior_density(fit: BayesFit, name: str, x: Float) -> Float:
     return np.where(_possible(fit, name, x), np.maximum(fit.marginal(name).density(inside), 0.0), 0.0)
 
 
-def _possible(fit: BayesFit, name: str, x: Float) -> Any:
+def _possible(fit: PosteriorFit, name: str, x: Float) -> Any:
     """Whether a rate can have this value."""
     return (x >= 0) & (x <= end_of(fit.prior, name))
 
 
-def _range(fit: BayesFit, name: str, estimates: Sequence[float]) -> tuple[float, float]:
+def _range(fit: PosteriorFit, name: str, estimates: Sequence[float]) -> tuple[float, float]:
     """Where the posterior has its mass and the other estimates lie; an end that is close is included."""
     end = end_of(fit.prior, name)
     points = [*fit.marginal(name).quantile(np.array([0.001, 0.999])), *estimates]
@@ -175,7 +176,7 @@ def _range(fit: BayesFit, name: str, estimates: Sequence[float]) -> tuple[float,
     return low, high
 
 
-def _top(fit: BayesFit, name: str, posterior: Float, prior: Float, x: Float) -> float:
+def _top(fit: PosteriorFit, name: str, posterior: Float, prior: Float, x: Float) -> float:
     """The height of the picture: the peak of the posterior's middle nine tenths, and of the prior.
 
     A pole of the prior sets no height, and next to it the posterior's is limited.
@@ -343,7 +344,7 @@ def counts(table: Table) -> alt.ConcatChart:
     rows = list(table)
     shown = enumerate(sorted({row["n"] for row in rows}))
     panels = [_count_panel(n, [row for row in rows if row["n"] == n], first=i % 3 == 0) for i, n in shown]
-    text = "bars: observed; points and lines: expected, with intervals"
+    text = ["bars: observed", "points and lines: expected, with intervals"]
     title = alt.TitleParams("Individuals by number of positives", subtitle=text)
     return themed(alt.ConcatChart(concat=panels, columns=3, title=title))
 

@@ -3,41 +3,58 @@
 from __future__ import annotations
 
 import re
-from functools import cache
-from importlib.resources import files
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from datetime import date
+from typing import Any
 
 from binreps._version import __version__
-from binreps.run.analysis import Analysis, Part
+from binreps.run.analysis import Analysis, Estimate, Part
 from binreps.show.figures import Figure, figures
-from binreps.show.theme import DECISION_COLOURS, DECISION_TEXT, FONT, to_svg, trusted
+from binreps.show.pages import SIGNS, page
+from binreps.show.theme import FONT, to_svg, trusted
 from binreps.show.wording import (
     REFERENCES,
     changed_words,
     command_line,
+    cost_words,
+    data_words,
     methods_paragraph,
     missing_words,
     named_methods,
     named_odds,
     named_rates,
-    next_words,
-    percent,
-    plural,
     profile_words,
     python_lines,
     read_words,
-    with_interval,
+    threshold_words,
 )
 from binreps.table import Table, format_value
+from binreps.words import chance, percent, percents, plural
 
-if TYPE_CHECKING:
-    from jinja2 import Template
+_LATTICE = 8  # replicates up to which the triangle is as wide as a page
+_NAMES = 12  # individuals that a row names
+_RATES = (
+    ("Prevalence", "prevalence", "are truly positive"),
+    ("Sensitivity", "sensitivity", "of positives found"),
+    ("Specificity", "specificity", "of negatives cleared"),
+)
+_JUDGED = {
+    "sensitivity": "found",
+    "specificity": "cleared",
+    "share_inconclusive": "inconclusive",
+    "total_risk": "total_cost",
+}
 
-_LATTICE = 12  # replicates up to which the decision table is as wide as a page
 
-
-def report(analysis: Analysis, individuals: Table | None = None, scores_file: str = "") -> str:
-    """The report of an analysis as an HTML page.
+def report(
+    analysis: Analysis,
+    individuals: Table | None = None,
+    scores_file: str = "",
+    *,
+    title: str = "",
+    author: str = "",
+) -> str:
+    """The report of an analysis as an HTML page: a clinical summary, then methods, checks, figures, everyone.
 
     Parameters
     ----------
@@ -46,63 +63,148 @@ def report(analysis: Analysis, individuals: Table | None = None, scores_file: st
         The rows to list, if they are few enough for a page.
     scores_file : str
         The name of the file with everyone's score, to point to.
+    title : str
+        The data's name if it is not given.
+    author : str
 
     Returns
     -------
     str
     """
-    return _template().render(
+    return page("report.html").render(
+        title=title or analysis.source.name,
+        author=author,
+        made=f"{date.today():%-d %B %Y}",
         analysis=analysis,
-        parts=[_part(part) for part in analysis.parts],
+        data_words=data_words(analysis),
+        verdict=_verdict(analysis),
+        parts=[_part(part, analysis, individuals) for part in analysis.parts],
         counts=analysis.counts,
         answers=_answers(analysis.answers),
+        key=threshold_words(analysis.settings.loss),
+        rule=cost_words(analysis.settings.loss),
         figures=_drawn(analysis),
         individuals=individuals,
+        chances=[_added(individuals, name) for name in ("score", "lower", "upper", "without")],
         scores_file=scores_file,
         methods=methods_paragraph(analysis),
         references=REFERENCES,
         command=command_line(analysis, "results"),
         python=python_lines(analysis),
         version=__version__,
-        colours=DECISION_COLOURS,
-        inks=DECISION_TEXT,
+        signs=SIGNS,
         font=FONT,
         shown=format_value,
-        chance=_chance,
+        share=_share,
+        chance=lambda value: "–" if value is None else chance(value),
         plural=plural,
         percent=percent,
-        with_interval=with_interval,
         read_words=read_words,
         missing_words=missing_words,
     )
 
 
-@cache
-def _template() -> Template:
-    """The page, with everything that is filled in escaped."""
-    from jinja2 import Environment, StrictUndefined
+def _verdict(analysis: Analysis) -> dict[str, str]:
+    """Whether the answers can be used, by what the checks found."""
+    warnings = analysis.findings.warnings
+    if not warnings:
+        sentence = "Nothing was found that speaks against these answers."
+        return {"tone": "good", "sign": "✓", "title": "Good to use", "sentence": sentence, "advice": ""}
+    first = warnings[0]
+    more = f" ({len(warnings) - 1} more below)" if len(warnings) > 1 else ""
+    found = {"tone": "care", "sign": "!", "title": "Read first"}
+    return {**found, "sentence": first.sentence + more, "advice": first.advice}
 
-    text = (files("binreps.show") / "report.html").read_text(encoding="utf-8")
-    return Environment(autoescape=True, undefined=StrictUndefined, trim_blocks=True).from_string(text)
 
-
-def _part(part: Part) -> dict[str, Any]:
+def _part(part: Part, analysis: Analysis, individuals: Table | None) -> dict[str, Any]:
     """What the page shows of one population."""
+    lattice = _lattice(part.decisions)
     return {
         "name": part.name,
-        "headline": part.headline,
-        "next": next_words(part),
+        "strips": [(name, words, _strip(part.headline[rate])) for name, rate, words in _RATES],
+        "lattice": lattice,
+        "shown_up_to": _LATTICE if len(part.decisions) and max(part.decisions["n"]) > _LATTICE else 0,
+        "again": _again(part, analysis, individuals),
+        "again_total": sum(part.again["weight"]),
+        "by_source": part.sources is not None,
+        "source_words": _source_words(part),
+        "sources": [] if part.sources is None else list(part.sources),
+        "calibration": "" if part.sources is None else str(part.fit.calibration),
         "rates": named_rates(part),
-        "answers": _answers(part.answers),
-        "lattice": _lattice(part.decisions),
-        "judged": None if part.judgement is None else named_methods(part.judgement),
         "odds": named_odds(part),
+        "populations": part.populations,
         "changed": changed_words(part),
         "profiles": [
             (one.name, profile_words(one.covariates), _lattice(one.decisions), one.fit.rates.prevalence)
             for one in part.profiles
         ],
+        **_judged(part),
     }
+
+
+def _judged(part: Part) -> dict[str, Any]:
+    """How answers and rates compare with the truth, under names that no rate of the test has."""
+    if part.judgement is None:
+        return {"judged": None, "confusion": None, "true_rates": None}
+    found = part.judged[part.deciding].confusion
+    confusion = Table({**found.columns, "truth": [f"truly {word}" for word in found["truth"]]})
+    named = named_methods(part.judgement)
+    columns = {_JUDGED.get(name, name): values for name, values in named.columns.items()}
+    return {"judged": Table(columns), "confusion": confusion, "true_rates": part.true_rates}
+
+
+def _strip(one: Estimate) -> dict[str, Any]:
+    """A rate as words, and as places on a strip from 0 to 100."""
+    estimate, interval = percents(*one)
+    bounded = bool(interval)
+    place, left, right = (round(100 * value, 2) if value == value else 0.0 for value in one)
+    ends = {"left": left, "width": max(right - left, 0.5) if bounded else 0}
+    return {"estimate": estimate, "interval": interval.replace("%", "", 1), "place": place, **ends}
+
+
+def _again(part: Part, analysis: Analysis, individuals: Table | None) -> list[dict[str, Any]]:
+    """The inconclusive results: who has them, and what one more test gives."""
+    who = _who(individuals, analysis, None if part.name is None else str(part.name))
+    words = part.settings.loss.words
+    rows = []
+    for row in part.again:
+        names = who.get((row["n"], row["s"]), [])
+        more = f" and {len(names) - _NAMES:,} more" if len(names) > _NAMES else ""
+        after = [
+            f"{result} → {chance(row[f'if_{result}'])} {SIGNS[words([row[f'if_{result}']])[0]]}"
+            for result in ("negative", "positive")
+        ]
+        said = ", ".join(names[:_NAMES]) + more if names else f"{row['weight']:,}"
+        own = {"n": row["n"], "s": row["s"], "chance": chance(row["probability"])}
+        rows.append({**own, "who": said, "next": ", ".join(after)})
+    return rows
+
+
+def _who(individuals: Table | None, analysis: Analysis, name: str | None) -> Mapping[Any, list[str]]:
+    """The names of individuals by their result, where they are listed and have names."""
+    guess = analysis.source.guess
+    own = None if guess is None else guess.columns.get("individual")
+    columns = [own] if isinstance(own, str) else list(own or [])
+    n, s = (_added(individuals, name) for name in ("n", "s"))
+    if individuals is None or not columns or not {*columns, n, s} <= set(individuals.columns):
+        return {}
+    population = analysis.source.population
+    found: dict[Any, list[str]] = {}
+    for row in individuals:
+        if name is None or str(row.get(str(population))) == name:
+            told = found.setdefault((row[n], row[s]), [])
+            told.append(" ".join(str(row[column]) for column in columns))
+    return {key: list(dict.fromkeys(names)) for key, names in found.items()}
+
+
+def _source_words(part: Part) -> str:
+    """Who read, and who is poor, in a sentence."""
+    if part.sources is None:
+        return ""
+    poor = [str(row["source"]) for row in part.sources if row["worse_than_chance"] > 0.5]
+    worse = f" Worse than chance: {', '.join(poor[:_NAMES])}." if poor else ""
+    names = f"{plural(len(part.sources), 'source')} gave the readings, each with error rates of its own."
+    return f"{names}{worse} Who said what decides: use `binreps decide --source` for the next individual."
 
 
 def _answers(answers: dict[str, int]) -> list[tuple[str, int, float]]:
@@ -117,23 +219,24 @@ def _lattice(decisions: Table) -> list[tuple[int, list[dict[str, Any]]]]:
     return [(n, [row for row in decisions if row["n"] == n]) for n in sizes]
 
 
-def _chance(probability: float | None) -> str:
-    """A probability in a cell of the lattice."""
-    if probability is None or probability != probability:
-        return "–"
-    if 0 < probability < 5e-4:
-        return "<0.001"
-    return ">0.999" if 0.9995 < probability < 1 else f"{probability:.3f}"
+def _share(value: Any) -> str:
+    """A cell of a table of rates: shares in percent, everything else as it is."""
+    return percent(value) if isinstance(value, float) else format_value(value)
 
 
-def _drawn(analysis: Analysis) -> list[tuple[str, str, Any]]:
+def _added(individuals: Table | None, name: str) -> str:
+    """What an added column is called in everyone's rows, which may have columns of the same names."""
+    return f"binreps_{name}" if individuals is not None and "binreps_score" in individuals.columns else name
+
+
+def _drawn(analysis: Analysis) -> Sequence[tuple[str, str, Any]]:
     """Name, caption and drawing of every figure."""
-    wide = any(max(part.decisions["n"]) > _LATTICE for part in analysis.parts)
+    wide = any(max(part.decisions["n"], default=0) > _LATTICE for part in analysis.parts)
     with trusted():
         return [
             (one.name, one.caption, _svg(one, i))
             for i, one in enumerate(figures(analysis))
-            if one.name != "decisions" or wide  # otherwise the lattice says the same
+            if one.name != "decisions" or wide  # otherwise the triangle says the same
         ]
 
 
@@ -141,11 +244,14 @@ def _svg(figure: Figure, number: int) -> Any:
     """A figure that scales with its column, with ids of its own and its caption for those who listen."""
     from markupsafe import Markup, escape
 
-    text = to_svg(figure.chart)
+    text = _hover(to_svg(figure.chart))
     text = re.sub(r"\b(id=\"|url\(#|href=\"#)(clip|gradient)", rf"\1f{number}\2", text)
     start = text.index("<svg")
-    width = re.search(r'width="([\d.]+)"', text)
-    limit = f"max-width:{width[1]}px;" if width else ""
-    label = escape(figure.caption)
-    opening = f'<svg role="img" aria-label="{label}" style="{limit}width:100%;height:auto"'
+    opening = f'<svg role="img" aria-label="{escape(figure.caption)}"'
     return Markup(opening + text[start + 4 :])
+
+
+def _hover(svg: str) -> str:
+    """A name for each source that browsers show when the mouse is over it."""
+    named = r'<path aria-label="([^"]+: false-positive[^"]*)"([^>]*)/>'
+    return re.sub(named, r"<path\2><title>\1</title></path>", svg)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from binreps.run.save import fit_to_dict, prior_to_dict
 from binreps.show.wording import command_line, methods_paragraph
 from binreps.table import Table
 
-SCHEMA, VERSION = "binreps analysis", 2
+SCHEMA, VERSION = "binreps analysis", 3  # 3: the model; sources as a section
 
 
 def summary(analysis: Analysis) -> dict[str, Any]:
@@ -29,22 +30,23 @@ def summary(analysis: Analysis) -> dict[str, Any]:
     >>> from binreps.run.front import analyse
     >>> content = summary(analyse(CountTable([3, 3], [0, 3], [60, 40])))
     >>> content["schema"], content["version"], content["answers"]
-    ('binreps analysis', 2, {'negative': 60, 'inconclusive': 0, 'positive': 40})
+    ('binreps analysis', 3, {'negative': 60, 'inconclusive': 0, 'positive': 40})
     """
     counts = analysis.counts
     return {
         "schema": SCHEMA,
         "version": VERSION,
         "binreps": __version__,
-        "input": input_values(analysis.source),
+        "input": _input(analysis.source),
         "recipe": recipe_of(analysis.source),
         "options": _options(analysis.settings),
+        "model": analysis.model,
         "data": {
             "individuals": counts.individuals,
             "replicates": counts.replicates,
             "positives": counts.positives,
             "cells": len(counts),
-            "identifiable": counts.identifiable,
+            "identifiable": analysis.fit.identifiable,
         },
         "answers": analysis.answers,
         "populations": [_part(part) for part in analysis.parts],
@@ -57,7 +59,7 @@ def summary(analysis: Analysis) -> dict[str, Any]:
     }
 
 
-def input_values(source: Source) -> dict[str, Any]:
+def _input(source: Source) -> dict[str, Any]:
     """The input, by name and hash; folders stay private."""
     hashes = zip(source.paths, source.sha256, strict=True)
     return {
@@ -79,15 +81,17 @@ def input_values(source: Source) -> dict[str, Any]:
 def _options(settings: Settings) -> dict[str, Any]:
     """What the user chose."""
     return {
+        "model": settings.model,
         "method": settings.method,
         "prior": {**prior_to_dict(settings.prior), "region": settings.prior.region.words},
-        "loss": loss_values(settings.loss),
+        "loss": _loss(settings.loss),
         "level": settings.level,
+        "independent": settings.independent,
         "replicates": settings.replicates,
     }
 
 
-def loss_values(loss: Loss) -> dict[str, Any]:
+def _loss(loss: Loss) -> dict[str, Any]:
     """What answers cost."""
     return {
         "false_positive": loss.false_positive,
@@ -113,6 +117,20 @@ def _part(part: Part) -> dict[str, Any]:
         "decisions": table_rows(part.decisions),
         "judged": {method: _judged(result) for method, result in part.judged.items()},
         **_covariates(part),
+        **_sources(part),
+    }
+
+
+def _sources(part: Part) -> dict[str, Any]:
+    """Each source and their population, where there are any."""
+    if part.sources is None or part.source_population is None:
+        return {}
+    return {
+        "sources": table_rows(part.sources),
+        "population_of_sources": table_rows(part.source_population),
+        "prevalence_of_populations": None if part.populations is None else table_rows(part.populations),
+        "calibration": {**asdict(part.fit.calibration), "sentence": str(part.fit.calibration)},
+        "chains": {"rhat": plain(part.fit.rhat), "effective_draws": plain(part.fit.effective)},
     }
 
 

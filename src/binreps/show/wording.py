@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from binreps._version import __version__
-from binreps.decide.loss import Loss, check_loss, decision_words
-from binreps.fits.base import Fit, check_one_population
+from binreps.counts import UNKNOWN
+from binreps.decide.loss import Loss
 from binreps.model import NAMES, Prior
 from binreps.run.analysis import Analysis, Estimate, Part, Settings, Source
-from binreps.run.methods import METHODS
+from binreps.run.models import MODELS, WAYS
 from binreps.table import Table, format_value
 from binreps.tables.roles import PARTS
+from binreps.words import chance, percents, plural
 
 REFERENCES = (
     "Royer-Carenzi M, Lorenzo G, Pudlo P. Reconciling binary replicates: beyond the average. "
@@ -22,35 +24,10 @@ REFERENCES = (
 )
 
 
-def percent(share: float) -> str:
-    """A share as a person says it: enough digits, and never 0% or 100% for what is neither.
-
-    Examples
-    --------
-    >>> [percent(share) for share in (0.2917, 0.0123, 0.00012, 1e-9, 0.99999, 0.5, 0.0, float("nan"))]
-    ['29.2%', '1.2%', '0.012%', 'below 0.001%', 'above 99.9%', '50.0%', '0%', 'undefined']
-    """
-    if share != share:
-        return "undefined"
-    if share in (0, 1):
-        return f"{share:.0%}"
-    if share > 0.9995:
-        return "above 99.9%"
-    if share < 1e-5:
-        return "below 0.001%"
-    return f"{100 * share:.1f}%" if share >= 0.001 else f"{100 * share:.2g}%"
-
-
-def plural(number: int, noun: str) -> str:
-    """A number and its noun: `1 cell`, `1,200 cells`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
-
-
 def with_interval(one: Estimate) -> str:
     """An estimate, and its interval if it has one."""
-    if one.lower != one.lower:
-        return percent(one.estimate)
-    return f"{percent(one.estimate)} ({percent(one.lower)} to {percent(one.upper)})"
+    estimate, interval = percents(*one)
+    return f"{estimate} ({interval})" if interval else estimate
 
 
 def read_words(source: Source) -> list[str]:
@@ -73,17 +50,19 @@ def missing_words(source: Source) -> str:
 def named_rates(part: Part) -> Table:
     """The rates of all methods, under the names that people read."""
     rates = part.rates()
-    columns = {METHODS[name].name if name in METHODS else name: rates[name] for name in rates.columns}
+    columns = {WAYS[name].name if name in WAYS else name: rates[name] for name in rates.columns}
     return Table(columns)
 
 
 def named_methods(table: Table) -> Table:
     """A table with a column of methods, under the names that people read."""
-    return Table({**table.columns, "method": [METHODS[method].name for method in table["method"]]})
+    return Table({**table.columns, "method": [WAYS[method].name for method in table["method"]]})
 
 
 def next_words(part: Part) -> str:
-    """What to do with the next individual, for the usual number of replicates."""
+    """What to do with the next individual, for the usual number of replicates; nothing by source."""
+    if part.usual is None:
+        return ""
     groups = part.usual["answers"].items()
     words = [f"{_range(*ends)} positive: {word}" for word, ends in groups]
     return f"of {plural(part.usual['n'], 'replicate')}, " + "; ".join(words)
@@ -94,40 +73,6 @@ def _range(first: int, last: int) -> str:
     return str(first) if first == last else f"{first} to {last}"
 
 
-def explain(n: int, s: int, fit: Fit, loss: Loss, *, new: bool = False) -> str:
-    """Why an individual with s positives among n replicates is negative, inconclusive or positive.
-
-    Parameters
-    ----------
-    n, s : int
-        Replicates and positives of the individual.
-    fit : any fit
-    loss : Loss
-    new : bool
-        Whether the individual is new, rather than one the fit was made from.
-
-    Examples
-    --------
-    >>> from binreps.counts import CountTable
-    >>> from binreps.fits.bayes import fit_bayes
-    >>> fit = fit_bayes(CountTable([4, 4, 4, 4, 4], [0, 1, 2, 3, 4], weight=[50, 18, 6, 9, 17]))
-    >>> print(explain(2, 1, fit, Loss(inconclusive=0.2), new=True))
-    With 1 positive of 2 replicates the probability of being positive is 37.8%. On average the answer negative
-    would cost 0.378, inconclusive 0.2, positive 0.622: the cheapest is inconclusive.
-    """
-    check_one_population(fit)
-    check_loss(loss)
-    score = float((fit.predict if new else fit.score)(n, s))
-    if score != score:
-        return f"With {s} positive of {plural(n, 'replicate')} this method gives no probability."
-    costs = loss.risks(score)
-    answer = decision_words(loss.classify(score))
-    negative, inconclusive, positive = (f"{cost:.3g}" for cost in costs)
-    probability = f"With {s} positive of {plural(n, 'replicate')} the probability of being positive is"
-    expected = f"negative would cost {negative}, inconclusive {inconclusive}, positive {positive}"
-    return f"{probability} {percent(score)}. On average the answer {expected}: the cheapest is {answer}."
-
-
 def methods_paragraph(analysis: Analysis) -> str:
     """What was done, ready to paste into a paper, with the numbers filled in."""
     settings, counts, part = analysis.settings, analysis.counts, analysis.main
@@ -136,14 +81,25 @@ def methods_paragraph(analysis: Analysis) -> str:
     each = " each" if counts.individuals > 1 else ""
     data = f"{plural(counts.individuals, 'individual')} had {span} binary replicates{each}"
     total = f"({plural(counts.replicates, 'replicate')}, {counts.positives:,} of them positive)"
-    model = (
-        "Each individual has a latent status; given it, replicates are independent and err with a common "
-        f"false-positive or false-negative rate, {_region_words(settings.prior)} (Royer-Carenzi, Lorenzo & "
-        "Pudlo, 2026)."
-    )
+    model = _model_sentence(part)
     estimates = _estimate_sentence(analysis, part)
     decisions, software = _decision_sentence(settings), _software(part)
     return " ".join([f"{data} {total}.", model, *estimates, *_caveats(analysis), decisions, software])
+
+
+def _model_sentence(part: Part) -> str:
+    """What is assumed of replicates."""
+    if part.sources is not None:
+        who = plural(len(part.sources), "source")
+        return (
+            f"They were given by {who}, each with error rates of its own (Hui & Walter, 1980). Each "
+            f"individual has a latent status; {part.fit.calibration}."
+        )
+    return (
+        "Each individual has a latent status; given it, replicates are independent and err with a common "
+        f"false-positive or false-negative rate, {_region_words(part.prior)} (Royer-Carenzi, Lorenzo & "
+        "Pudlo, 2026)."
+    )
 
 
 def _caveats(analysis: Analysis) -> list[str]:
@@ -155,7 +111,7 @@ def _caveats(analysis: Analysis) -> list[str]:
 def _estimate_sentence(analysis: Analysis, part: Part) -> list[str]:
     """How the rates were estimated, and what came out."""
     settings, found = analysis.settings, part.headline
-    sentences = [METHODS[part.deciding].sentence.format(prior=_prior_words(settings.prior))]
+    sentences = [WAYS[part.deciding].sentence.format(prior=_prior_words(part.prior))]
     bounded = found["prevalence"].lower == found["prevalence"].lower
     level = f" ({settings.level:.0%} credible interval)" if bounded else ""
     own = with_interval(found["prevalence"])
@@ -165,7 +121,8 @@ def _estimate_sentence(analysis: Analysis, part: Part) -> list[str]:
         )
         own = ", ".join(f"{one.name} {with_interval(one.headline['prevalence'])}" for one in analysis.parts)
     quality = ", ".join(f"{name} {with_interval(found[name])}" for name in ("sensitivity", "specificity"))
-    return [*sentences, f"The estimated prevalence{level} was {own}; {quality} for one replicate."]
+    whose = "one replicate" if part.sources is None else "a reading by a source like these"
+    return [*sentences, f"The estimated prevalence{level} was {own}; {quality} for {whose}."]
 
 
 def _decision_sentence(settings: Settings) -> str:
@@ -176,6 +133,9 @@ def _decision_sentence(settings: Settings) -> str:
 def _software(part: Part) -> str:
     """The program, and how exact its numbers are."""
     error = part.fit.error
+    if part.fit.has_sources:
+        how = f"largest split R̂ of the chains {part.fit.rhat:.3f}, numerical error below {error:.2f}"
+        return f"Computed with binreps {__version__}; {how} of a posterior standard deviation."
     exact = "" if not error else f"; numerical error below {error:.0e} of a posterior standard deviation"
     return f"Computed with binreps {__version__}{exact}."
 
@@ -201,12 +161,8 @@ def _region_words(prior: Prior) -> str:
 
 def command_line(analysis: Analysis, out: str | None = None) -> str:
     """The command that repeats the analysis."""
-    return command_words(analysis.source, analysis.settings, out)
-
-
-def command_words(source: Source, settings: Settings, out: str | None = None) -> str:
-    """The command that analyses a source by these settings."""
-    words = ["binreps", "analyse", *source.paths]
+    source, settings = analysis.source, analysis.settings
+    words = ["binreps", "analyse", *map(_short, source.paths)]
     for name, value in (source.guess.columns if source.guess else {}).items():
         if name == "known" or value is None:
             continue
@@ -220,12 +176,19 @@ def command_words(source: Source, settings: Settings, out: str | None = None) ->
     return shlex.join(words + (["--out", out] if out else []))
 
 
+def _short(path: str) -> str:
+    """A path from where we are, if it lies below."""
+    here, there = Path.cwd(), Path(path).absolute()
+    return str(there.relative_to(here)) if there.is_relative_to(here) else path
+
+
 def _chosen(settings: Settings) -> list[tuple[str, str]]:
     """The options that differ from the usual ones."""
     usual, loss = Settings(), settings.loss
-    chosen: list[tuple[str, str]] = []
-    if settings.method != usual.method:
-        chosen.append(("method", settings.method))
+    pairs = [(name, getattr(settings, name)) for name in ("model", "method")]
+    chosen = [(name, value) for name, value in pairs if value != getattr(usual, name)]
+    if settings.independent:
+        chosen.append(("independent", ""))
     for name, shapes, other in zip(NAMES, settings.prior, usual.prior, strict=True):
         if shapes != other:
             chosen.append(_prior_option(name, shapes))
@@ -272,7 +235,7 @@ def python_lines(analysis: Analysis) -> str:
     columns: dict[str, Any] = dict(source.guess.columns)
     columns |= {name: getattr(source, name) for name in ("known", "truth", "population", "sheet")}
     keywords = "".join(f", {name}={value!r}" for name, value in columns.items() if value is not None)
-    paths = list(source.paths)
+    paths = [_short(path) for path in source.paths]
     table = "table" if not paths else repr(paths[0] if len(paths) == 1 else paths)
     return f"import binreps as br\n\nanalysis = br.analyse({table}, {chosen}{keywords})"
 
@@ -293,19 +256,53 @@ def named_odds(part: Part) -> Table | None:
 
 def profile_words(covariates: Mapping[str, Any]) -> str:
     """Someone's covariates in a line."""
-    return ", ".join(f"{name} {format_value(value)}" for name, value in covariates.items())
+    return ", ".join(f"{name} {_plain_value(value)}" for name, value in covariates.items())
+
+
+def _plain_value(value: Any) -> str:
+    """A covariate as people say it: 34, not 34.000."""
+    return f"{value:g}" if isinstance(value, float) and value == value else format_value(value)
 
 
 def changed_words(part: Part) -> str:
-    """How many answers the covariates change; nothing without covariates."""
+    """How many answers covariates or sources change; nothing without them."""
     if "before" not in part.cells.columns:
         return ""
     weight = part.cells["weight"]
     pairs = zip(part.cells["decision"], part.cells["before"], weight, strict=True)
     changed = sum(many for after, before, many in pairs if after != before)
-    return f"Without the covariates {changed:,} of {sum(weight):,} answers would be different."
+    what = MODELS[part.model].needs or ""
+    told = {"source": "Without the sources"}.get(what, "Without the covariates")
+    return f"{told} {changed:,} of {sum(weight):,} answers would be different."
+
+
+def data_words(analysis: Analysis) -> str:
+    """Who was measured, how often, and what was known of them."""
+    counts, missing = analysis.counts, analysis.source.missing
+    sizes = sorted(set(counts.n.tolist()))
+    each = f", {_range(sizes[0], sizes[-1])} tests each" if sizes else ""
+    lost = f", {plural(missing, 'result')} missing" if missing else ""
+    known = int(counts.weight[counts.known != UNKNOWN].sum())
+    status = f"The true status of {known:,} informed the fit" if known else "Nobody's true status was used"
+    tests = f"{plural(counts.replicates, 'test')} ({counts.positives:,} positive)"
+    return f"{plural(counts.individuals, 'individual')}, {tests}{each}{lost}. {status}."
+
+
+def cost_words(loss: Loss) -> str:
+    """What wrong and inconclusive answers cost."""
+    both = loss.inconclusive if isinstance(loss.inconclusive, tuple) else (loss.inconclusive,)
+    none = " or ".join(f"{cost:g}" for cost in both)
+    wrong = f"A false alarm costs {loss.false_positive:g}, a miss {loss.false_negative:g}"
+    return f"{wrong}, an inconclusive answer {none}."
+
+
+def threshold_words(loss: Loss) -> tuple[str, str, str]:
+    """At which chances the answer is negative, inconclusive (nothing where it never is) and positive."""
+    lower, upper = (chance(value) for value in loss.thresholds)
+    between = f"{lower} to {upper}" if loss.allows_inconclusive else ""
+    return f"below {lower}", between, f"above {upper}" if between else f"from {upper}"
 
 
 def method_name(analysis: Analysis) -> str:
-    """The name of the method that decides."""
-    return METHODS[analysis.main.deciding].name
+    """The name of what decides."""
+    return WAYS[analysis.main.deciding].name

@@ -16,12 +16,16 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from scipy.special import expit, logsumexp
 
+from binreps.errors import DataError
 from binreps.notes import Note
+from binreps.people import POPULATION
 from binreps.readings import Readings
+from binreps.tables.design import PATTERN
 from binreps.tables.lookup import table_beside
 from binreps.tables.roles import Roles
 from binreps.tables.sources import (
     SOURCE,
+    Whose,
     pattern_counts,
     pattern_keys,
     pattern_readings,
@@ -48,7 +52,8 @@ ANSWERS: Mapping[str, str] = MappingProxyType({"n": N, "s": S} | {x: f"__binreps
 """The columns that are added, and what they are called until the user's names are given."""
 
 _SCORE, _LOWER, _UPPER, _DECISION = (ANSWERS[name] for name in _NAMES)
-_SAID, _KEY = "__binreps_said", "__binreps_pattern"
+_SAID, _KEY = "__binreps_said", "__binreps_readings"
+_MOST_PATTERNS = 20_000  # of covariates, sent to a database as text with their log odds in every draw
 
 
 class Asked(NamedTuple):
@@ -58,6 +63,16 @@ class Asked(NamedTuple):
     loss: Any
     new: bool
     level: float
+
+    def people(self, who: Whose, found: Any) -> Any:
+        """Those of collected rows, as the fit's study has them."""
+        own = self.fit.readings.people
+        values = who.values(found, own.study.numbers)
+        if who.by_population:
+            names = {str(name): name for name in own.populations}
+            told = [names.get(str(each), each) for each in values[who.columns[0]]]
+            values = {POPULATION: np.array(told, dtype=object)}
+        return own.asked(values, len(found))
 
     @property
     def tails(self) -> tuple[float, float]:
@@ -69,13 +84,18 @@ class Asked(NamedTuple):
 
 
 def wide_answers(
-    original: Frame, table: Frame, roles: Roles, asked: Asked, *, by_row: bool
+    original: Frame, table: Frame, roles: Roles, asked: Asked, who: Whose, *, by_row: bool
 ) -> tuple[Frame, tuple[Note, ...]]:
     """The rows, or the individuals, of a wide table with the answer to their pattern."""
-    keys = pattern_keys(roles)
-    said = pattern_counts(table, roles)
-    patterns = collected(said.group_by(*keys).agg(nw.len()))
+    keys, more = pattern_keys(roles), [PATTERN] * bool(who.columns)
+    table = who.patterned(table) if more else table
+    said = pattern_counts(table, roles, [*who.columns, *more])
+    keys += more
+    whose = [name for name in who.columns if name not in keys]
+    patterns = collected(said.group_by(*keys, *whose).agg(nw.len()))
     own = pattern_readings(patterns, roles)
+    if more:
+        own = own._with(people=asked.people(who, patterns))
     text = ["-".join(map(str, row)) for row in zip(*(patterns[key].to_list() for key in keys), strict=True)]
     columns: dict[str, list[Any]] = {_KEY: text, **_answers(asked, own)}
     types: dict[str, Any] = dict.fromkeys(columns, nw.Float64) | {N: nw.Int64, S: nw.Int64}
@@ -115,9 +135,12 @@ def _answers(asked: Asked, records: Readings) -> dict[str, list[Any]]:
 # Long ------------------------------------------------------------------------------------------------
 
 
-def long_answers(original: Frame, table: Frame, roles: Roles, asked: Asked) -> tuple[Frame, tuple[Note, ...]]:
+def long_answers(
+    original: Frame, table: Frame, roles: Roles, asked: Asked, who: Whose
+) -> tuple[Frame, tuple[Note, ...]]:
     """The individuals of a long table with their answers."""
     table = with_source(table, roles)
+    table = who.patterned(table) if who.columns else table
     one = row_counts(table, Roles(results=roles.results, labels=roles.labels))
     sources, notes = _sources_of(table, roles, one)
     table = table.filter(~without_individual(roles))
@@ -128,14 +151,30 @@ def long_answers(original: Frame, table: Frame, roles: Roles, asked: Asked) -> t
     lookup = table_beside(original, sums, types)
     said = nw.when(one[N] > 0).then(one[S]).otherwise(nw.lit(2)).cast(nw.Int64)  # 2: nothing, joins nothing
     order = [ORDER] if ORDER in table.collect_schema().names() else []
+    more = [PATTERN] * bool(who.columns)
     counts = [one[name].cast(nw.Int64).alias(name) for name in (N, S)]
-    rows = table.select(*roles.individual, *order, SOURCE, said.alias(_SAID), *counts)
+    rows = table.select(*roles.individual, *more, *order, SOURCE, said.alias(_SAID), *counts)
     rows = rows.join(lookup, on=[SOURCE, _SAID], how="left")
     totals = [nw.col(N, S, *names).sum(), *(nw.col(name).min() for name in order)]
-    people = rows.group_by(*roles.individual).agg(*totals)
+    people = rows.group_by(*roles.individual, *more).agg(*totals)
     people = people.with_columns(nw.col(N, S).cast(nw.Int64))
+    if more:
+        people = people.join(_table_of_odds(original, table, asked, few, who), on=PATTERN, how="left")
     kept = [*roles.individual, *order, N, S]
-    return _finished(people, kept, asked, few.prevalence), (*notes, *unseen_notes(asked.fit, sources))
+    prevalence = None if more else few.prevalence
+    return _finished(people, kept, asked, prevalence), (*notes, *unseen_notes(asked.fit, sources))
+
+
+def _table_of_odds(original: Frame, table: Frame, asked: Asked, few: Any, who: Whose) -> Frame:
+    """For each population, or each pattern of covariates, its log odds in each draw."""
+    found = collected(table.select(*who.columns, PATTERN).unique())
+    if not isinstance(original, nw.DataFrame) and len(found) > _MOST_PATTERNS:
+        rule = "different covariates can be joined to a table with sources that is not in memory"
+        raise DataError(f"at most {_MOST_PATTERNS:,} {rule}, got {len(found):,}; collect it first")
+    odds = asked.people(who, found).rows @ few.coefficients
+    columns: dict[str, list[Any]] = {PATTERN: found[PATTERN].to_list()}
+    columns |= {f"__binreps_e{i}": odds[:, i].tolist() for i in range(odds.shape[1])}
+    return table_beside(original, columns, dict.fromkeys(columns, nw.Float64) | {PATTERN: nw.String})
 
 
 def _sources_of(table: Frame, roles: Roles, one: dict[str, nw.Expr]) -> tuple[list[str], tuple[Note, ...]]:
@@ -186,7 +225,10 @@ def _table_of_logs(asked: Asked, few: Any, sources: list[str]) -> dict[str, list
 
 
 def _finished(people: Frame, kept: list[str], asked: Asked, prevalence: Any) -> Frame:
-    """Sums of log odds into scores, intervals and decisions, each engine in its own words."""
+    """Sums of log odds into scores, intervals and decisions, each engine in its own words.
+
+    `prevalence` holds log θ and log(1−θ) of each draw; None where the columns e hold each one's log odds.
+    """
     engine = people.implementation
     if isinstance(people, nw.DataFrame):
         return _by_numpy(people, kept, asked, prevalence)
@@ -197,23 +239,15 @@ def _finished(people: Frame, kept: list[str], asked: Asked, prevalence: Any) -> 
         finish = _by_polars
     elif engine.is_pyspark() or engine.is_pyspark_connect():
         finish = _by_spark
-    return _decided(finish(people, kept, asked, prevalence), asked.loss)
+    size = len([name for name in people.collect_schema().names() if name.startswith("__binreps_d")])
+    terms: Any = (_expressions if finish is _by_narwhals else _terms)(size, prevalence, asked.new)
+    return _decided(_moved(finish(people, kept, asked, terms), asked.fit.calibration), asked.loss)
 
 
 def _by_numpy(people: Frame, kept: list[str], asked: Asked, prevalence: Any) -> Frame:
     """Eager tables: all at once."""
-    names = _draw_names(prevalence, asked.new)
-    sums = np.stack([people[name].to_numpy().astype(float) for name in names])
-    draws = prevalence.shape[1]
-    if asked.new:
-        negative = sums[:draws] + prevalence[1][:, None]
-        positive = sums[draws:] + prevalence[0][:, None]
-        odds = positive - negative
-        score = expit(logsumexp(positive, axis=0) - logsumexp(negative, axis=0)) if sums.size else sums[0]
-    else:
-        odds = sums + (prevalence[0] - prevalence[1])[:, None]
-        score = expit(odds).mean(axis=0)
-    ends = expit(np.quantile(odds, asked.tails, axis=0)) if odds.size else np.zeros((2, 0))
+    score, ends = _numbers(people, asked, prevalence)
+    score, ends = asked.fit.calibration.moved(score), asked.fit.calibration.moved(ends)
     values: dict[str, Any] = {_SCORE: score, _LOWER: ends[0], _UPPER: ends[1]}
     types: dict[str, Any] = dict.fromkeys(values, nw.Float64) | {_DECISION: nw.String}
     if asked.loss is not None:
@@ -227,24 +261,57 @@ def _by_numpy(people: Frame, kept: list[str], asked: Asked, prevalence: Any) -> 
     return nw.maybe_reset_index(found).with_columns(**series)
 
 
-def _draw_names(prevalence: Any, new: bool) -> list[str]:
-    return [f"__binreps_d{i}" for i in range(prevalence.shape[1] * (2 if new else 1))]
+def _numbers(people: Frame, asked: Asked, prevalence: Any) -> tuple[Any, Any]:
+    """Scores, and the ends of their intervals, of an eager table."""
+
+    def columns(letter: str) -> Any:
+        names = [name for name in people.columns if name.startswith(f"__binreps_{letter}")]
+        names.sort(key=lambda name: int(name.removeprefix(f"__binreps_{letter}")))
+        return np.stack([people[name].to_numpy().astype(float) for name in names])
+
+    sums = columns("d")
+    if not sums.size:
+        return sums[0], np.zeros((2, 0))
+    prior = columns("e") if prevalence is None else (prevalence[0] - prevalence[1])[:, None]
+    if not asked.new:
+        odds = sums + prior
+        return expit(odds).mean(axis=0), expit(np.quantile(odds, asked.tails, axis=0))
+    negative, positive = np.split(sums, 2)
+    up, down = (-np.logaddexp(0.0, -prior), -np.logaddexp(0.0, prior))
+    if prevalence is not None:  # moved draws: the two are not those of one θ
+        up, down = (one[:, None] for one in prevalence)
+    positive, negative = positive + up, negative + down
+    score = expit(logsumexp(positive, axis=0) - logsumexp(negative, axis=0))
+    return score, expit(np.quantile(positive - negative, asked.tails, axis=0))
 
 
-def _terms(prevalence: Any, new: bool) -> tuple[list[str], list[str], list[str]]:
+class _Terms(NamedTuple):
     """In SQL: each draw's log odds, and for new individuals the logs of both classes."""
-    draws = prevalence.shape[1]
+
+    odds: list[str]
+    negative: list[str]
+    positive: list[str]
+
+
+def _terms(columns: int, prevalence: Any, new: bool) -> _Terms:
+    """The terms of so many columns of sums."""
+    draws = columns // 2 if new else columns
+    if prevalence is None:
+        prior = [f"__binreps_e{i}" for i in range(draws)]
+        up, down = [f"-ln(1 + exp(-{x}))" for x in prior], [f"-ln(1 + exp({x}))" for x in prior]
+    else:
+        up, down = ([repr(float(x)) for x in logs] for logs in prevalence)
+        prior = [repr(float(x)) for x in prevalence[0] - prevalence[1]]
     if not new:
-        pairs = enumerate(prevalence[0] - prevalence[1])
-        return [f"__binreps_d{i} + ({float(x)!r})" for i, x in pairs], [], []
-    negative = [f"__binreps_d{i} + ({float(x)!r})" for i, x in enumerate(prevalence[1])]
-    positive = [f"__binreps_d{draws + i} + ({float(x)!r})" for i, x in enumerate(prevalence[0])]
-    return [f"({p}) - ({n})" for p, n in zip(positive, negative, strict=True)], negative, positive
+        return _Terms([f"__binreps_d{i} + ({x})" for i, x in enumerate(prior)], [], [])
+    negative = [f"__binreps_d{i} + ({x})" for i, x in enumerate(down)]
+    positive = [f"__binreps_d{draws + i} + ({x})" for i, x in enumerate(up)]
+    return _Terms([f"({p}) - ({n})" for p, n in zip(positive, negative, strict=True)], negative, positive)
 
 
-def _by_duckdb(people: Frame, kept: list[str], asked: Asked, prevalence: Any) -> Frame:
+def _by_duckdb(people: Frame, kept: list[str], asked: Asked, terms: _Terms) -> Frame:
     """Lists of DuckDB."""
-    odds, negative, positive = _terms(prevalence, asked.new)
+    odds, negative, positive = terms
     own = ", ".join('"' + name.replace('"', '""') + '"' for name in kept)
     found = people.to_native()
     score = f"({' + '.join(f'1 / (1 + exp(-({x})))' for x in odds)}) / {len(odds)} AS {_SCORE}"
@@ -263,11 +330,11 @@ def _by_duckdb(people: Frame, kept: list[str], asked: Asked, prevalence: Any) ->
     return nw.from_native(found.project(f"{own}, " + ", ".join(f"{x} AS {name}" for x, name in named)))
 
 
-def _by_polars(people: Frame, kept: list[str], asked: Asked, prevalence: Any) -> Frame:
+def _by_polars(people: Frame, kept: list[str], asked: Asked, terms: _Terms) -> Frame:
     """Lists of Polars."""
     import polars as pl
 
-    odds, negative, positive = ([pl.sql_expr(x) for x in some] for some in _terms(prevalence, asked.new))
+    odds, negative, positive = ([pl.sql_expr(x) for x in some] for some in terms)
     if asked.new:
         top = pl.max_horizontal(*negative, *positive)
         up, down = (pl.sum_horizontal(*((x - top).exp() for x in some)) for some in (positive, negative))
@@ -288,11 +355,11 @@ def _between(get: Callable[[int], Any], size: int, tail: float) -> Any:
     return get(low) * (1 - part) + get(min(low + 1, size - 1)) * part
 
 
-def _by_spark(people: Frame, kept: list[str], asked: Asked, prevalence: Any) -> Frame:
+def _by_spark(people: Frame, kept: list[str], asked: Asked, terms: _Terms) -> Frame:
     """Arrays of Spark."""
     from pyspark.sql import functions as f
 
-    odds, negative, positive = _terms(prevalence, asked.new)
+    odds, negative, positive = terms
     table = people.to_native()
     score = f"aggregate(odds, 0D, (a, x) -> a + 1 / (1 + exp(-x))) / {len(odds)}"
     if asked.new:
@@ -310,25 +377,49 @@ def _by_spark(people: Frame, kept: list[str], asked: Asked, prevalence: Any) -> 
     return nw.from_native(table.select(*kept, *(x.alias(name) for x, name in named)))
 
 
-def _by_narwhals(people: Frame, kept: list[str], asked: Asked, prevalence: Any) -> Frame:
+def _expressions(columns: int, prevalence: Any, new: bool) -> Any:
+    """What `_terms` says, for engines without SQL of their own here."""
+    draws = columns // 2 if new else columns
+    sums = [nw.col(f"__binreps_d{i}") for i in range(columns)]
+    prior: Any = [nw.col(f"__binreps_e{i}") for i in range(draws)]
+    up, down = [-(1 + (-x).exp()).log() for x in prior], [-(1 + x.exp()).log() for x in prior]
+    if prevalence is not None:
+        prior = (prevalence[0] - prevalence[1]).tolist()
+        up, down = (logs.tolist() for logs in prevalence)
+    if not new:
+        return [x + y for x, y in zip(sums, prior, strict=True)], [], []
+    negative = [x + y for x, y in zip(sums[:draws], down, strict=True)]
+    positive = [x + y for x, y in zip(sums[draws:], up, strict=True)]
+    return [p - n for p, n in zip(positive, negative, strict=True)], negative, positive
+
+
+def _by_narwhals(people: Frame, kept: list[str], asked: Asked, terms: Any) -> Frame:
     """Any other engine: the score; null for its interval, which needs lists."""
-    draws = prevalence.shape[1]
-    columns = [nw.col(name) for name in _draw_names(prevalence, asked.new)]
+    odds, negative, positive = terms
     if asked.new:
-        negative = [x + float(v) for x, v in zip(columns[:draws], prevalence[1], strict=True)]
-        positive = [x + float(v) for x, v in zip(columns[draws:], prevalence[0], strict=True)]
         people = people.with_columns(nw.max_horizontal(*negative, *positive).alias(_KEY))
         top = nw.col(_KEY)
         up, down = (reduce(add, [(x - top).exp() for x in some]) for some in (positive, negative))
         people = people.with_columns(up.alias(_LOWER), down.alias(_UPPER))
         score = nw.col(_LOWER) / (nw.col(_LOWER) + nw.col(_UPPER))
     else:
-        shift = prevalence[0] - prevalence[1]
-        each = [1 / (1 + (-(x + float(v))).exp()) for x, v in zip(columns, shift, strict=True)]
-        score = reduce(add, each) / draws
+        score = reduce(add, [1 / (1 + (-x).exp()) for x in odds]) / len(odds)
     nothing = nw.lit(None).cast(nw.Float64)
     ends = {_LOWER: nothing, _UPPER: nothing}
     return people.with_columns(score.alias(_SCORE)).with_columns(**ends).select(*kept, _SCORE, *ends)
+
+
+def _moved(people: Frame, calibration: Any) -> Frame:
+    """Scores and the ends of their intervals as known statuses would have them."""
+    if not calibration.by_gold:
+        return people
+
+    def moved(name: str) -> nw.Expr:
+        inside = nw.col(name).clip(1e-15, 1 - 1e-15)
+        odds: nw.Expr = (inside.log() - (1 - inside).log()) * calibration.slope + calibration.shift
+        return (1 / (1 + (-odds).exp())).alias(name)
+
+    return people.with_columns(*map(moved, (_SCORE, _LOWER, _UPPER)))
 
 
 def _decided(people: Frame, loss: Any) -> Frame:

@@ -85,7 +85,7 @@ class Entries:
             self.covariates,
             self.weight,
             self.known,
-            reference=_as_levels(reference, self.covariates),
+            reference=as_levels(reference, self.covariates),
             missing_covariates=missing_covariates,
             formula=formula,
         )
@@ -111,7 +111,7 @@ def entries_of(frame: Frame, roles: Roles, from_file: bool, numbers: Sequence[st
     known = np.array(found.get(KNOWN, [UNKNOWN] * len(found[N])), np.int8)
     n, s = (np.array(found[name], np.int64)[there] for name in (N, S))
     values = {
-        name: _values(cells, name, from_file if numbers is None else name in numbers)[there]
+        name: covariate_values(cells, name, from_file if numbers is None else name in numbers)[there]
         for name in roles.covariates
     }
     replicates = int(n @ weight[there])
@@ -136,9 +136,9 @@ def with_pattern(frame: Frame, roles: Roles) -> Frame:
 
 def _cells(frame: Frame, roles: Roles) -> tuple[dict[str, list[int]], Any]:
     """Individuals per (n, s) and covariates, checked: readable results, one value of each for everyone."""
-    _check_covariates(frame, roles)
+    check_covariates(frame, roles)
     by = [*roles.covariates, PATTERN]
-    table = with_pattern(_as_plain(frame, roles), roles)
+    table = with_pattern(as_plain(frame, roles), roles)
     if roles.individual:
         people = individuals(table, replace(roles, individual=(*by, *roles.individual)))
         people = people if isinstance(people, nw.LazyFrame) else nw.maybe_reset_index(people)
@@ -152,11 +152,11 @@ def _cells(frame: Frame, roles: Roles) -> tuple[dict[str, list[int]], Any]:
     if worst > 1:
         raise explain_known(frame, individuals(frame, roles), roles, worst)
     if roles.individual:
-        _check_constant(people, roles)
+        check_constant(people, roles)
     return found, cells
 
 
-def _check_covariates(frame: Frame, roles: Roles) -> None:
+def check_covariates(frame: Frame, roles: Roles) -> None:
     """Refuse dates, lists and the like."""
     schema = frame.collect_schema()
     for name in roles.covariates:
@@ -168,14 +168,14 @@ def _check_covariates(frame: Frame, roles: Roles) -> None:
             )
 
 
-def _as_plain(frame: Frame, roles: Roles) -> Frame:
+def as_plain(frame: Frame, roles: Roles) -> Frame:
     """Categories as text, whose order and codes mean nothing here."""
     schema = frame.collect_schema()
     texts = [name for name in roles.covariates if schema[name] in TEXT and schema[name] != nw.String]
     return frame.with_columns(*(nw.col(name).cast(nw.String) for name in texts)) if texts else frame
 
 
-def _check_constant(people: Frame, roles: Roles) -> None:
+def check_constant(people: Frame, roles: Roles) -> None:
     """Refuse an individual with two values of a covariate, and name the first."""
     named = people.filter(~without_individual(roles)).select(*roles.individual, *roles.covariates)
     several = named.group_by(*roles.individual).agg(nw.len().alias(_LENGTH)).filter(nw.col(_LENGTH) > 1)
@@ -193,7 +193,7 @@ def _check_constant(people: Frame, roles: Roles) -> None:
             raise DataError(f"column {name!r} must have one value per individual, got {found} for {whose}")
 
 
-def _values(cells: Any, name: str, as_numbers: bool) -> NDArray[Any]:
+def covariate_values(cells: Any, name: str, as_numbers: bool) -> NDArray[Any]:
     """One covariate of every entry: numbers, or text; the text of a file that is all numbers is numbers."""
     kind = cells.collect_schema()[name]
     if kind.is_numeric() or kind == nw.Boolean:
@@ -221,7 +221,7 @@ def _parsed(words: Sequence[str | None]) -> NDArray[np.float64] | None:
         return None
 
 
-def _as_levels(reference: Mapping[str, Any] | None, entries: Mapping[str, Any]) -> dict[str, Any]:
+def as_levels(reference: Mapping[str, Any] | None, entries: Mapping[str, Any]) -> dict[str, Any]:
     """Reference levels as the columns have them: numbers for numbers, text for text."""
     found = dict(reference or {})
     for name, level in found.items():

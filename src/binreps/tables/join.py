@@ -28,6 +28,7 @@ from binreps.tables.files import PathLike
 from binreps.tables.lookup import table_beside
 from binreps.tables.opened import OpenTable, Reading, native, open_table, read
 from binreps.tables.roles import Columns, Roles
+from binreps.tables.sources import Whose, whose
 from binreps.tables.sql import quoted
 from binreps.tables.tally import (
     ORDER,
@@ -158,7 +159,7 @@ def _read_for(
         return read(table, columns, population, numbered=True)
     frame, roles = prepare(table.numbered(), Roles.of(**columns))
     nobody = CountTable([], [])
-    return Reading(table, frame, roles, None, nobody, [], False, 0, 0, (), {}, numbered=True)
+    return Reading(table, frame, roles, population, nobody, [], False, 0, 0, (), {}, numbered=True)
 
 
 def _news(reading: Reading) -> list[Note]:
@@ -201,12 +202,15 @@ class Adding:
         for each in self.answering:
             if not hasattr(each, "parts"):  # tables know fits by what they answer alone
                 raise OptionError(f"fit must be what a fit_… function returned, got {type(each).__name__}")
-            several = None not in each.parts
+            people = each.readings.people if self.by_source else None
+            several = None not in each.parts or (people is not None and people.by_population)
             if several != (population is not None):
                 rule = "population, the column that says which, goes with a fit of several populations"
                 fitted = "several" if several else "one"
                 raise OptionError(f"{rule}; got population={population!r} and a fit of {fitted}")
             used = () if each.records is None else each.records.names
+            if people is not None and not people.by_population:
+                used = people.names
             if used and set(used) != set(roles.covariates):
                 rule = f"the fit uses covariates, so their columns must be named, covariates={list(used)}"
                 raise OptionError(f"{rule}; got {list(roles.covariates)}")
@@ -287,14 +291,16 @@ def joined(reading: Reading, adding: Adding) -> tuple[Any, tuple[Note, ...]]:
 
 def _joined_by_source(reading: Reading, adding: Adding, original: Frame, table: Frame) -> tuple[Any, Any]:
     """The same where who said it decides."""
-    roles, asked = reading.roles, Asked(adding.answering[0], adding.loss, adding.new, adding.level)
+    asked = Asked(adding.answering[0], adding.loss, adding.new, adding.level)
+    who = whose(reading) if asked.fit.readings.people is not None else Whose()
+    table, roles = who.prepared(table, reading.roles)
     form = _form(roles, reading.repeated, adding.per)
     what = [name for name in ADDED if name != "decision" or adding.loss is not None]
     added = _added_names(original, roles, form, adding.prefix, what)
     if roles.long:
-        found, notes = long_answers(original, table, roles, asked)
+        found, notes = long_answers(original, table, roles, asked, who)
     else:
-        found, notes = wide_answers(original, table, roles, asked, by_row=form == "rows")
+        found, notes = wide_answers(original, table, roles, asked, who, by_row=form == "rows")
     found = found.rename({ANSWERS[each]: name for each, name in added.items()})
     if form == "rows by individual":
         found = found.select(*roles.individual, *added.values())

@@ -9,8 +9,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -20,6 +20,14 @@ from binreps.counts import UNKNOWN
 from binreps.errors import DataError
 from binreps.notes import Note
 from binreps.readings import Readings, encoded
+from binreps.tables.design import (
+    as_levels,
+    as_plain,
+    check_constant,
+    check_covariates,
+    covariate_values,
+    with_pattern,
+)
 from binreps.tables.opened import Reading
 from binreps.tables.roles import Roles
 from binreps.tables.tally import (
@@ -43,32 +51,99 @@ MOST = 10_000_000
 """Readings that are held in memory, unless the user says otherwise: a gigabyte while they are fitted."""
 
 
-def source_readings(reading: Reading, most: int = MOST, seed: int = 1) -> tuple[Readings, tuple[Note, ...]]:
-    """Who said what in a table that was read, and what to know of it; a random part of very many."""
+@dataclass(frozen=True)
+class Whose:
+    """The columns that say who was read: a population, or covariates; and how these become a design."""
+
+    columns: tuple[str, ...] = ()
+    by_population: bool = False
+    from_file: bool = False
+    reference: Mapping[str, Any] | None = None
+    missing_covariates: str = "refuse"
+    formula: Any = None
+
+    def prepared(self, frame: Frame, roles: Roles) -> tuple[Frame, Roles]:
+        """The table with these columns plain, and its roles; one value for each individual."""
+        if not self.columns:
+            return frame, roles
+        if self.by_population:
+            name = self.columns[0]
+            kind = frame.collect_schema()[name]
+            if not (kind.is_integer() or kind in TEXT):
+                raise DataError(f"column {name!r} must hold text or whole numbers, as it names populations")
+            frame = frame.filter(~nw.col(name).is_null()).with_columns(nw.col(name).cast(nw.String))
+            return frame, replace(roles, individual=(name, *roles.individual) if roles.individual else ())
+        own = replace(roles, covariates=self.columns)
+        check_covariates(frame, own)
+        frame = as_plain(frame, own)
+        if roles.individual:
+            check_constant(frame.select(*roles.individual, *self.columns).unique(), own)
+        return frame, roles
+
+    def patterned(self, frame: Frame) -> Frame:
+        """The table with these columns as one text."""
+        return with_pattern(frame, Roles(results=("",), covariates=self.columns))
+
+    def people(self, readings: Readings, found: Any, rows: Any) -> Readings:
+        """Readings with who they are of, in the rows of collected columns."""
+        if not self.columns:
+            return readings
+        values = self.values(found)
+        own = {name: column[rows] for name, column in values.items()}
+        if self.by_population:
+            return readings.in_populations(own[self.columns[0]].tolist())
+        how: Any = {"missing_covariates": self.missing_covariates, "formula": self.formula}
+        return readings.with_covariates(own, reference=as_levels(self.reference, own), **how)
+
+    def values(self, found: Any, numbers: Sequence[str] | None = None) -> dict[str, Any]:
+        """The values of collected columns: numbers, or text."""
+        if self.by_population:
+            return {name: np.array(found[name].to_list(), dtype=object) for name in self.columns}
+        return {
+            name: covariate_values(found, name, self.from_file if numbers is None else name in numbers)
+            for name in self.columns
+        }
+
+
+def whose(reading: Reading, **how: Any) -> Whose:
+    """Who was read, by the columns of a table that was read."""
     roles = reading.roles
+    columns = roles.covariates if reading.population is None else (reading.population,)
+    from_file = reading.table.files is not None
+    return Whose(tuple(columns), reading.population is not None, from_file, **how)
+
+
+def source_readings(
+    reading: Reading, most: int = MOST, seed: int = 1, who: Whose | None = None
+) -> tuple[Readings, tuple[Note, ...]]:
+    """Who said what in a table that was read, and what to know of it; a random part of very many."""
+    roles, who = reading.roles, who or whose(reading)
     if not roles.results:
         raise DataError("counts do not say who gave which result: sources need a long or a wide table")
     if not roles.long:
-        return _patterns(reading.frame, roles), ()
+        return _patterns(reading.frame, roles, who), ()
     if roles.source is None:
         raise DataError("a long table needs source, the column that says who gave the result")
-    return _pairs(reading, most, seed)
+    return _pairs(reading, most, seed, who)
 
 
 # Out of the engine -----------------------------------------------------------------------------------
 
 
-def _pairs(reading: Reading, most: int, seed: int) -> tuple[Readings, tuple[Note, ...]]:
+def _pairs(reading: Reading, most: int, seed: int, who: Whose) -> tuple[Readings, tuple[Note, ...]]:
     """Readings of a long table, counted for each individual and source."""
-    frame, roles, notes = with_source(reading.frame, reading.roles), reading.roles, []
+    frame, roles = who.prepared(with_source(reading.frame, reading.roles), reading.roles)
+    notes = []
     whole = reading.everyone
     share = most / max(whole.replicates, 1)
     if share < 1:
         frame = _some(frame, roles, share, seed)
-    pairs = individuals(frame, replace(roles, individual=(*roles.individual, SOURCE), source=None))
+    whose = [name for name in who.columns if name not in roles.individual]
+    keys = (*roles.individual, *whose, SOURCE)
+    pairs = individuals(frame, replace(roles, individual=keys, source=None, covariates=()))
     status = {KNOWN: known_code()} if roles.known is not None else {}
     pairs = pairs.filter(~without_individual(roles))
-    found = collected(pairs.select(*roles.individual, SOURCE, S, NEGATIVES, **status))
+    found = collected(pairs.select(*keys, S, NEGATIVES, **status))
     source = found[SOURCE]
     lost = int(source.is_null().sum())
     if lost:
@@ -77,7 +152,7 @@ def _pairs(reading: Reading, most: int, seed: int) -> tuple[Readings, tuple[Note
         found = found.filter(~source.is_null())
     if share < 1:
         notes.append(_part_note(most))
-    return _encoded_pairs(found, roles), tuple(notes)
+    return _encoded_pairs(found, roles, who), tuple(notes)
 
 
 def _part_note(most: int) -> Note:
@@ -85,7 +160,7 @@ def _part_note(most: int) -> Note:
     return Note("part-of-the-readings", said)
 
 
-def _encoded_pairs(found: Any, roles: Roles) -> Readings:
+def _encoded_pairs(found: Any, roles: Roles, who: Whose) -> Readings:
     """Counts of each individual and source as readings; sources are sorted: any order gives the same."""
     of = np.zeros(len(found), np.int64)
     for name in roles.individual:
@@ -99,7 +174,8 @@ def _encoded_pairs(found: Any, roles: Roles) -> Readings:
     if KNOWN in found.columns:
         np.maximum.at(status, of, found[KNOWN].to_numpy().astype(np.int8))
     yes, no = (found[name].to_numpy().astype(np.int64) for name in (S, NEGATIVES))
-    return Readings.counted([names[i] for i in order], of, place[by], yes, no, status).merged()
+    readings = Readings.counted([names[i] for i in order], of, place[by], yes, no, status)
+    return who.people(readings, found, np.unique(of, return_index=True)[1]).merged()
 
 
 def _codes(series: Any) -> tuple[Sequence[Any], np.ndarray[Any, Any]]:
@@ -139,16 +215,18 @@ def _some(frame: Frame, roles: Roles, share: float, seed: int) -> Frame:
     return frame.filter((lots < share)[chosen].tolist())
 
 
-def _patterns(frame: Frame, roles: Roles) -> Readings:
+def _patterns(frame: Frame, roles: Roles, who: Whose) -> Readings:
     """Readings of a wide table, whose columns are the sources."""
-    keys = pattern_keys(roles)
-    table = pattern_counts(frame, roles)
+    frame, roles = who.prepared(frame, roles)
+    keys = [*pattern_keys(roles), *who.columns]
+    table = pattern_counts(frame, roles, who.columns)
     have = table.collect_schema().names()
     status = [KNOWN] if KNOWN in have else []
     weight = [nw.col(WEIGHT).sum()] if WEIGHT in have else [nw.len().alias(WEIGHT)]
     found = collected(table.group_by(*keys, *status).agg(*weight))
     known = np.asarray(found[KNOWN].to_list(), np.int8) if status else np.full(len(found), UNKNOWN, np.int8)
-    return _of_patterns(found, roles, known, np.asarray(found[WEIGHT].to_list(), np.int64)).merged()
+    readings = _of_patterns(found, roles, known, np.asarray(found[WEIGHT].to_list(), np.int64))
+    return who.people(readings, found, slice(None)).merged()
 
 
 def pattern_readings(found: Any, roles: Roles) -> Readings:
@@ -168,8 +246,9 @@ def pattern_keys(roles: Roles) -> list[str]:
     return [f"{SOURCE}{i}" for i in range(2 * len(roles.results))]
 
 
-def pattern_counts(frame: Frame, roles: Roles) -> Frame:
+def pattern_counts(frame: Frame, roles: Roles, more: Sequence[str] = ()) -> Frame:
     """Yes and no of each source for each row, or each individual of several rows, of a wide table."""
+    more = [name for name in more if name not in roles.individual]
     columns: dict[str, nw.Expr] = {}
     for i, name in enumerate(roles.results):
         one = row_counts(frame, replace(roles, results=(name,), known=None, weight=None))
@@ -177,10 +256,10 @@ def pattern_counts(frame: Frame, roles: Roles) -> Frame:
         columns[f"{SOURCE}{i + len(roles.results)}"] = one[NEGATIVES].cast(nw.Int64)
     counts = row_counts(frame, roles)
     kept = {name: one for name, one in counts.items() if name not in (N, S, NEGATIVES)}
-    table = frame.select(*roles.individual, **columns, **kept)
+    table = frame.select(*roles.individual, *more, **columns, **kept)
     if roles.individual:
         table = table.filter(~without_individual(roles))
-        table = table.group_by(*roles.individual).agg(nw.col(*columns, *kept).sum())
+        table = table.group_by(*roles.individual, *more).agg(nw.col(*columns, *kept).sum())
     if roles.known is not None:
         table = table.with_columns(known_code().alias(KNOWN))
     return table

@@ -84,12 +84,17 @@ def check_target(target: PathLike, sources: Iterable[Path] = ()) -> None:
         raise OptionError(
             f"{path} cannot be written; name a file that ends in .csv, .csv.gz, .tsv or .parquet"
         )
+    check_place(path)
+    if path.exists() and any(path.samefile(source) for source in sources):
+        raise OptionError(f"{path} is read and cannot be written too; name another file")
+
+
+def check_place(path: Path) -> None:
+    """Refuse a file that is a folder, or in a folder that is not there."""
     if path.is_dir():
         raise OptionError(f"{path} is a folder; name a file in it")
     if not path.absolute().parent.is_dir():
         raise OptionError(f"{path} cannot be written, as there is no folder {path.parent}")
-    if path.exists() and any(path.samefile(source) for source in sources):
-        raise OptionError(f"{path} is read and cannot be written too; name another file")
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import anyio
 from anyio import to_thread
-from fastapi import FastAPI, File, Form, UploadFile
+from fastapi import FastAPI, File, Form, Header, UploadFile
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
 from starlette.exceptions import HTTPException
@@ -25,11 +25,12 @@ from starlette.responses import Response
 from binreps._version import __version__
 from binreps.errors import BinrepsError, DataError
 from binreps.show.theme import vegalite_version
-from binreps.study.datasets import SCREENING_FILE
+from binreps.study import datasets
 from binreps.web import uploads, work
 from binreps.web.answers import Json, misfit, problem
 from binreps.web.docs import docs_page
 from binreps.web.guard import Guard
+from binreps.web.progress import LINES, Followed
 from binreps.web.requests import (
     Body,
     ExplainRequest,
@@ -44,6 +45,11 @@ from binreps.web.requests import (
 from binreps.web.runner import Run, make_runner
 
 _TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript"}
+_EXAMPLES = {
+    "screening": datasets.SCREENING_FILE,
+    "readers": datasets.READERS_FILE,
+    "wells": datasets.WELLS_FILE,
+}
 _YEAR = {"cache-control": "private, max-age=31536000, immutable"}
 
 Optional = Annotated[UploadFile | None, File(description="The data, if they were not sent before.")]
@@ -51,6 +57,7 @@ UploadId = Annotated[
     str | None, Form(description="The id by which /api/columns kept a file.", max_length=100)
 ]
 SheetName = Annotated[str | None, Form(description="The sheet of a workbook.", max_length=200)]
+Accept = Annotated[str, Header(description="application/x-ndjson: be told how far it is.")]
 RequestText = Annotated[str, Form(description="JSON as FileRequest describes it.")]
 
 
@@ -135,8 +142,9 @@ def _add_errors(app: FastAPI) -> None:
 
 @cache
 def page_files() -> dict[str, bytes]:
-    """The files of the page by name; nothing else is ever served."""
-    return {one.name: one.read_bytes() for one in (files("binreps.web") / "page").iterdir() if one.is_file()}
+    """The files of the page by name, and the colours of the report; nothing else is ever served."""
+    own = [one for one in (files("binreps.web") / "page").iterdir() if one.is_file()]
+    return {one.name: one.read_bytes() for one in [*own, files("binreps.show") / "pages" / "tokens.css"]}
 
 
 @cache
@@ -170,10 +178,12 @@ def _add_page(app: FastAPI) -> None:
             raise HTTPException(404)
         return Response(page_files()[name], media_type=_TYPES[name.rpartition(".")[2]])
 
-    @app.get("/api/example.csv", response_class=Response, tags=["files"])
-    async def example() -> Response:
-        """The bundled synthetic screening study."""
-        return Response(SCREENING_FILE.read_bytes(), media_type="text/csv")
+    @app.get("/api/examples/{name}.csv", response_class=Response, tags=["files"])
+    async def example(name: str) -> Response:
+        """The bundled examples, all of them simulated: screening, readers, wells."""
+        if name not in _EXAMPLES:
+            raise HTTPException(404)
+        return Response(_EXAMPLES[name].read_bytes(), media_type="text/csv")
 
     @app.get("/api/docs", include_in_schema=False)
     async def docs() -> Response:
@@ -187,9 +197,12 @@ def _add_json(app: FastAPI, run: Run) -> None:
     """What works on counts."""
 
     @app.post("/api/fit", tags=["counts"])
-    async def fit(request: FitRequest) -> Response:
-        """Rates, everyone's score and decision, and the decision table: the summary of an analysis."""
-        return Json(await run(work.fit, request))
+    async def fit(request: FitRequest, accept: Accept = "") -> Response:
+        """Rates, everyone's score and decision, and the decision table: the summary of an analysis.
+
+        Whoever accepts `application/x-ndjson` gets it as a line `{"answer": …}`, and by leaving stops it.
+        """
+        return await _told(run, accept, work.fit, request)
 
     @app.post("/api/score", tags=["counts"])
     async def score(request: ScoreRequest) -> Response:
@@ -227,14 +240,24 @@ def _add_json(app: FastAPI, run: Run) -> None:
         return Json(await run(work.believed, request))
 
     @app.post("/api/plan", tags=["plan"])
-    async def plan(request: PlanRequest) -> Response:
-        """How many individuals and replicates make the interval of the prevalence as narrow as wished."""
-        return Json(await run(work.planned, request))
+    async def plan(request: PlanRequest, accept: Accept = "") -> Response:
+        """How many individuals and replicates make the interval of the prevalence as narrow as wished.
+
+        Whoever accepts `application/x-ndjson` gets lines: how far it is, and at last `{"answer": …}`.
+        """
+        return await _told(run, accept, work.planned, request)
 
     @app.post("/api/lines", tags=["files"])
     async def lines(request: LinesRequest) -> Response:
         """The command and the Python that repeat an analysis of a file."""
         return Json(await run(work.lines, request))
+
+
+async def _told(run: Run, accept: str, function: Callable[..., Any], request: Body) -> Response:
+    """The answer at once, or how far it is before it, for those who can be told."""
+    if accept == LINES:
+        return Followed(run, function, request)
+    return Json(await run(function, request))
 
 
 # Files -------------------------------------------------------------------------------------------------

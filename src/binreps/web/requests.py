@@ -7,12 +7,16 @@ from typing import Annotated, Any
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, StrictBool, StrictFloat, StrictInt, StrictStr
 
-from binreps.counts import CountTable
+from binreps.counts import CountTable, entries
+from binreps.covariates import CovariateTable
 from binreps.decide.loss import Loss
 from binreps.errors import DataError
 from binreps.model import Prior
+from binreps.readings import Readings
 from binreps.run.analysis import Settings
-from binreps.run.methods import CHOICES
+from binreps.run.data import Data
+from binreps.run.methods import METHODS
+from binreps.run.models import AUTO, MODELS
 from binreps.web import limits
 
 Whole = StrictInt | StrictFloat  # 2.5 is refused by the library, whose sentence names its place
@@ -26,6 +30,37 @@ class Body(BaseModel):
     """A JSON object without names that nobody asked for."""
 
     model_config = ConfigDict(extra="forbid")
+
+
+class Said(Body):
+    """Who said what: of each cell and source, how often yes and no; columns of equal length."""
+
+    sources: list[StrictStr] = Field(description="Their names.", examples=[["Ahn", "Berg"]])
+    cell: list[StrictInt] = Field(description="The number of the cell, from 0.", examples=[[0, 0, 1]])
+    source: list[StrictInt] = Field(description="The number of the source, from 0.", examples=[[0, 1, 0]])
+    yes: list[StrictInt] = Field(description="How often it said yes.", examples=[[1, 0, 0]])
+    no: list[StrictInt] = Field(description="How often it said no.", examples=[[0, 1, 1]])
+
+    def readings(self, weight: Any, known: Any) -> Readings:
+        """The library's readings, a record for each cell."""
+        columns = (self.cell, self.source, self.yes, self.no)
+        limits.check_length("readings", self.cell, limits.READINGS)
+        if len({len(column) for column in columns}) > 1:
+            raise DataError("readings: cell, source, yes and no must be equally long")
+        cell, source, yes, no = (_numbers(column) for column in columns)
+        for name, values, end in (("cell", cell, weight.size), ("source", source, len(self.sources))):
+            if values.size and not (values.min() >= 0 and values.max() < end):
+                raise DataError(f"readings: each {name} must be a number from 0 to {end - 1}")
+        if min(yes.min(initial=0), no.min(initial=0)) < 0:
+            raise DataError("readings: yes and no must be 0 or more")
+        return Readings.counted(self.sources, cell, source, yes, no, known, weight)
+
+
+def _numbers(values: list[int]) -> Any:
+    """Whole numbers of a size that can be counted."""
+    if values and not -1 <= min(values) <= max(values) <= limits.INDIVIDUALS:
+        raise DataError(f"readings: numbers must be from 0 to {limits.INDIVIDUALS:,}")
+    return np.array(values, np.int64)
 
 
 class Cells(Body):
@@ -43,23 +78,43 @@ class Cells(Body):
     population: list[StrictStr] | None = Field(
         None, description="Population, where several took the same test."
     )
+    covariates: dict[str, list[StrictFloat | StrictInt | StrictBool | StrictStr | None]] | None = Field(
+        None, description="Columns that the prevalence may depend on, by name."
+    )
+    readings: Said | None = Field(None, description="Who said what, where sources differ.")
 
-    def counts(self) -> tuple[CountTable | dict[str, CountTable], CountTable | None]:
-        """The data, and the truth if there is one."""
+    def data(self) -> tuple[Data, Data | None]:
+        """The data in every form that they have, and the same with the truth if there is one."""
         limits.check_length("entries of n", self.n, 50 * limits.CELLS)
         if self.truth is not None and self.known is not None:
             raise DataError("give known or truth, not both: a status that informed a fit cannot judge it")
         whole = CountTable(self.n, self.s, self.weight, _statuses(self.known or self.truth))
-        truth = None if self.truth is None else whole
-        if self.population is None:
-            counts = whole if truth is None else whole.forget_known()
-            limits.check_counts(whole)
-            return counts, truth
-        return self._populations(), truth
+        limits.check_counts(whole)
+        data = Data(whole, self._populations(), self._records(), self._readings())
+        return (data, None) if self.truth is None else (data.forget_known(), data)
 
-    def _populations(self) -> dict[str, CountTable]:
+    def _records(self) -> CovariateTable | None:
+        """Everyone with their covariates."""
+        if not self.covariates:
+            return None
+        limits.check_length("cells with covariates", self.n, limits.RECORDS)
+        status = _statuses(self.known or self.truth)
+        return CovariateTable(self.n, self.s, self.covariates, self.weight, status)
+
+    def _readings(self) -> Readings | None:
+        """Who said what."""
+        if self.readings is None:
+            return None
+        _, _, weight, known = entries(self.n, self.s, self.weight, _statuses(self.known or self.truth))
+        readings = self.readings.readings(weight, known)
+        if self.covariates:
+            return readings.with_covariates(self.covariates)
+        return readings if self.population is None else readings.in_populations(self.population)
+
+    def _populations(self) -> dict[str, CountTable] | None:
         """One table for each population, in the order in which they first appear."""
-        assert self.population is not None
+        if self.population is None:
+            return None
         if len(self.population) != len(self.n):
             raise DataError(f"population must be as long as n ({len(self.n)}), got {len(self.population)}")
         names = np.array(self.population, dtype=object)
@@ -112,7 +167,11 @@ class Choices(Body):
     prior: PriorShapes = Field(default_factory=PriorShapes)
     loss: Costs = Field(default_factory=Costs)
     level: StrictFloat = Field(0.9, description="Probability that intervals hold.")
-    method: str = Field("bayes", description=f"The method that decides: {', '.join(CHOICES)}.")
+    model: str = Field(AUTO, description=f"What is assumed: {', '.join((AUTO, *MODELS))}.")
+    independent: StrictBool = Field(
+        False, description="Whether readings of one individual by sources are independent, given its status."
+    )
+    method: str = Field("bayes", description=f"How rates are estimated: {', '.join(METHODS)}.")
     replicates: StrictInt | None = Field(
         None, description="Replicates of the decision table; as many as anyone had, if not given."
     )
@@ -123,7 +182,8 @@ class Choices(Body):
         limits.check_interval(self.level)
         prior = self.prior.chosen()
         limits.check_prior(prior)
-        return Settings(self.method, prior, self.loss.loss(), self.level, self.replicates)
+        chosen = (self.level, self.replicates, self.model, self.independent)
+        return Settings(self.method, prior, self.loss.loss(), *chosen)
 
 
 class FitRequest(Choices):
@@ -142,11 +202,18 @@ class ScoreRequest(FitRequest):
 
 
 class ExplainRequest(FitRequest):
-    """One individual to explain."""
+    """One individual to explain: n and s, or who said what where sources differ."""
 
-    n: Whole = Field(examples=[6])
-    s: Whole = Field(examples=[2])
+    n: Whole = Field(0, examples=[6])
+    s: Whole = Field(0, examples=[2])
+    said: dict[str, StrictInt | tuple[StrictInt, StrictInt]] = Field(
+        {}, description="What each source said: 0, 1, or how many readings and how many of them are yes."
+    )
+    known_covariates: dict[str, StrictFloat | StrictInt | StrictStr | StrictBool] | None = Field(
+        None, description="The individual's covariates, where the model uses any."
+    )
     new: bool = Field(False, description="Whether it was not in the data of the fit.")
+    cost_per_replicate: StrictFloat = Field(0.01, description="What one more replicate costs.")
     population: str | None = None
 
 

@@ -19,22 +19,20 @@ from typing import Any, BinaryIO
 
 from starlette.exceptions import HTTPException
 
-from binreps.counts import UNKNOWN, CountTable
+from binreps.counts import CountTable
 from binreps.errors import BinrepsError, DataError
-from binreps.notes import Note
-from binreps.run.analysis import LISTED, Source
+from binreps.run.analysis import Source
 from binreps.run.front import named_columns, read_source, source_notes
 from binreps.show.summary import notes_rows
 from binreps.show.wording import read_words
 from binreps.tables.guess import QuestionError, described
-from binreps.tables.join import Adding, in_order, joined
-from binreps.tables.opened import Reading, arrow_rows, open_table
+from binreps.tables.opened import open_table
 from binreps.tables.roles import column_names
 from binreps.tables.sheets import sheet_names
 from binreps.web import limits
+from binreps.web.people import read_people
 from binreps.web.requests import FileRequest
 
-_PREFIX = "binreps "  # of the columns beside the user's own
 _ENDINGS = ("csv", "tsv", "tab", "txt", "parquet", "pq", "arrow", "feather", "ipc", "xlsx", "xlsm")
 _SHOWN = 5  # values of each column
 _LONGEST = 60  # characters of a shown value
@@ -242,24 +240,16 @@ def read_cells(request: FileRequest, path: Path, title: str) -> dict[str, Any]:
     with reading_file(request, path, title) as source:
         assert source.reading is not None
         assert source.guess is not None
+        cells, people = read_people(source)
         return {
             "name": title,
-            "cells": _as_cells(source),
+            "cells": cells,
             "columns": dict(source.guess.columns),
             "read_as": read_words(source),
-            "notes": notes_rows([*source_notes(source), *_covariates_note(source)]),
-            "individuals": _individuals(source.reading),
+            "notes": notes_rows(source_notes(source)),
+            "missing": source.missing,
+            "individuals": people,
         }
-
-
-def _covariates_note(source: Source) -> list[Note]:
-    """What the page shows, and where covariates come in."""
-    if not source.covariates:
-        return []
-    names = ", ".join(source.covariates)
-    here = "this page shows what results alone say"
-    said = f"the report, the scores and the summary use the covariates {names}; {here}"
-    return [Note("covariates-in-report", said)]
 
 
 @contextmanager
@@ -273,46 +263,7 @@ def reading_file(request: FileRequest, path: Path, title: str) -> Iterator[Sourc
         source = read_source(opened, named)
         assert source.reading is not None
         limits.check_length("populations", source.reading.populations, limits.POPULATIONS)
-        for table in _tables(source.reading).values():
+        counts = source.reading.counts
+        for table in [counts] if isinstance(counts, CountTable) else counts.values():
             limits.check_counts(table)
         yield source
-
-
-def _tables(reading: Reading) -> dict[Any, CountTable]:
-    """The counts of each population; None names the only one."""
-    return {None: reading.counts} if isinstance(reading.counts, CountTable) else reading.counts
-
-
-def _as_cells(source: Source) -> dict[str, list[Any]]:
-    """The columns of `Cells`."""
-    assert source.reading is not None
-    cells: dict[str, list[Any]] = {"n": [], "s": [], "weight": []}
-    status = "known" if source.known else "truth" if source.truth else None
-    for name, table in _tables(source.reading).items():
-        for part in ("n", "s", "weight"):
-            cells[part] += getattr(table, part).tolist()
-        if status is not None:
-            known = [None if value == UNKNOWN else value for value in table.known.tolist()]
-            cells.setdefault(status, []).extend(known)
-        if name is not None:
-            cells.setdefault("population", []).extend([str(name)] * len(table))
-    return cells
-
-
-def _individuals(reading: Reading) -> dict[str, Any] | None:
-    """Names, n and s of everyone in the order of the file; None if they are too many, or only counted."""
-    size = reading.everyone.individuals if reading.roles.long else reading.rows
-    if reading.roles.weight is not None or size > LISTED:
-        return None
-    answers, _ = joined(reading, Adding(prefix=_PREFIX))
-    rows = arrow_rows(in_order(answers)).to_pylist()
-    rows = [row for row in rows if row[f"{_PREFIX}n"] is not None]
-    names = reading.roles.individual
-    people: dict[str, Any] = {
-        "name": [" · ".join(str(row[name]) for name in names) or f"row {i}" for i, row in enumerate(rows, 1)],
-        "n": [row[f"{_PREFIX}n"] for row in rows],
-        "s": [row[f"{_PREFIX}s"] for row in rows],
-    }
-    if reading.population is not None:
-        people["population"] = [str(row[reading.population]) for row in rows]
-    return people

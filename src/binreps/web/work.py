@@ -3,36 +3,41 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from binreps.counts import CountTable
 from binreps.decide import elicit
+from binreps.decide.answer import Answer, explain
 from binreps.decide.checks.run import check
 from binreps.decide.plan import plan
 from binreps.decide.stopping import next_replicates
 from binreps.errors import DataError, OptionError
 from binreps.model import NAMES, Prior, Rates
 from binreps.priors import density, end_of
-from binreps.run.analysis import Analysis, Part, Settings, Source, analysed
+from binreps.run.analysed import analysed
+from binreps.run.analysis import Analysis, Part, Settings, Source
+from binreps.run.data import Data
 from binreps.run.front import analysed_source
-from binreps.run.methods import CHOICES, METHODS
+from binreps.run.methods import METHODS
+from binreps.run.models import offered_models
 from binreps.run.scores import scored
 from binreps.show.figures import figures
 from binreps.show.report import report
 from binreps.show.summary import plain, summary, table_rows
 from binreps.show.theme import theme, trusted
-from binreps.show.wording import command_line, explain, python_lines
+from binreps.show.wording import command_line, python_lines
 from binreps.tables.guess import Guess
 from binreps.tables.roles import PARTS, VOCABULARIES
 from binreps.web import limits
+from binreps.web.progress import Teller
 from binreps.web.requests import (
+    Cells,
     ExplainRequest,
     FileRequest,
     FitRequest,
@@ -49,22 +54,24 @@ _POINTS = 121  # of a curve
 _PLAN_INDIVIDUALS, _PLAN_REPLICATES = (50, 100, 200, 400, 800), (3, 4, 6)
 _PLAN_DATA_SETS = 100
 
-Populations = tuple[tuple[str, CountTable], ...]
-
 
 @lru_cache(maxsize=_REMEMBERED)
-def _remembered(counts: CountTable | Populations, truth: CountTable | None, settings: Settings) -> Analysis:
-    """The analysis of these data with these settings."""
-    return analysed(dict(counts) if isinstance(counts, tuple) else counts, settings, truth)
+def _remembered(forms: tuple[Any, ...], judges: bool, settings: Settings) -> Analysis:
+    """The analysis of these data with these settings; `judges` if the statuses are a truth."""
+    counts, several, records, readings = forms
+    whole = Data(counts, None if several is None else dict(several), records, readings)
+    return analysed(whole.forget_known() if judges else whole, settings, whole if judges else None)
 
 
 def analysis_of(request: FitRequest | FileRequest) -> Analysis:
     """The analysis that a request asks for."""
     if request.cells is None:
         raise DataError("send a file, or cells with n and s")
-    counts, truth = request.cells.counts()
-    data = tuple(counts.items()) if isinstance(counts, dict) else counts
-    return _remembered(data, truth, request.settings())
+    data, truth = request.cells.data()
+    whole = truth or data
+    several = None if whole.populations is None else tuple(whole.populations.items())
+    forms = (whole.counts, several, whole.records, whole.readings)
+    return _remembered(forms, truth is not None, request.settings())
 
 
 def _free_of_costs(request: FitRequest) -> Analysis:
@@ -86,10 +93,45 @@ def ready() -> None:
     """Nothing: a process that has come here has loaded all it needs."""
 
 
-def fit(request: FitRequest) -> dict[str, Any]:
-    """The summary of an analysis, with the curves of its rates."""
+def fit(request: FitRequest, _: Path | None = None) -> dict[str, Any]:
+    """The summary of an analysis, with the curves of its rates and the score of every cell."""
     analysis = analysis_of(request)
-    return {**summary(analysis), "curves": [_curves(part) for part in analysis.parts]}
+    curves = [_curves(part) for part in analysis.parts]
+    return {**summary(analysis), "curves": curves, "scores": _scores(request.cells, analysis)}
+
+
+def _scores(cells: Cells, analysis: Analysis) -> dict[str, list[Any]]:
+    """Score and interval of each entry of the cells that were sent, in their order."""
+    names = ("score", "lower", "upper")
+    if (asked := _asked(cells, analysis)) is not None:
+        (records, more), level = asked, analysis.settings.level
+        values = (
+            analysis.fit.score(*records, **more),
+            *analysis.fit.score_interval(*records, level=level, **more),
+        )
+        return {
+            name: [plain(value) for value in each.tolist()] for name, each in zip(names, values, strict=True)
+        }
+    found = {
+        (part.name, row["n"], row["s"]): [plain(row[name]) for name in names]
+        for part in analysis.parts
+        for row in part.cells
+    }
+    of: Sequence[str | None] = [None] * len(cells.n)
+    if cells.population is not None and analysis.shared is not None:
+        of = cells.population
+    places = zip(of, cells.n, cells.s, strict=True)
+    entries = [found.get(key, [None] * len(names)) for key in places]
+    return {name: [entry[i] for entry in entries] for i, name in enumerate(names)}
+
+
+def _asked(cells: Cells, analysis: Analysis) -> tuple[tuple[Any, ...], dict[str, Any]] | None:
+    """What to ask a fit about the cells, where results alone do not settle a score."""
+    if analysis.fit.has_sources:
+        return (cells.data()[0].readings,), {}
+    if analysis.fit.records is not None:
+        return (cells.n, cells.s), {"covariates": cells.covariates}
+    return None
 
 
 def _curves(part: Part) -> dict[str, Any]:
@@ -116,8 +158,8 @@ def _curve(bayes: Any, name: str, level: float) -> dict[str, Any]:
 
 
 def offered() -> dict[str, Any]:
-    """What the page offers: the parts of columns, the words for results and the methods."""
-    shown = sorted((METHODS[method] for method in CHOICES), key=lambda method: method.drawn)
+    """What the page offers: the parts of columns, the words for results, the models and the methods."""
+    shown = sorted(METHODS.values(), key=lambda method: method.drawn)
     return {
         "parts": [
             {
@@ -129,6 +171,7 @@ def offered() -> dict[str, Any]:
             for name, part in PARTS.items()
         ],
         "vocabularies": {pair: [list(yes), list(no)] for pair, (yes, no) in VOCABULARIES.items()},
+        "models": offered_models(),
         "methods": [{"id": method.id, "name": method.name} for method in shown],
     }
 
@@ -163,13 +206,41 @@ def decide(request: FitRequest) -> dict[str, Any]:
     return {"tables": tables, "thresholds": list(analysis.settings.loss.thresholds)}
 
 
-def explained(request: ExplainRequest) -> dict[str, str]:
-    """Why one individual gets its answer."""
+def explained(request: ExplainRequest) -> dict[str, Any]:
+    """The answer for one individual: the chance, why, what it rests on, and the next step."""
     limits.check_size("replicates", _finite(request.n), limits.REPLICATES)
-    part = _part(_free_of_costs(request), request.population)
-    pair = (request.n, request.s)
-    n, s = (int(value) if float(value).is_integer() else value for value in pair)
-    return {"sentence": explain(n, s, part.fit, request.loss.loss(), new=request.new)}  # type: ignore[arg-type]
+    analysis = _free_of_costs(request)
+    by_source = analysis.fit.has_sources
+    fit = analysis.fit if by_source else _part(analysis, request.population).fit
+    whole = [int(value) if float(value).is_integer() else value for value in (request.n, request.s)]
+    answer = explain(
+        fit,
+        request.loss.loss(),
+        *([request.said] if by_source else whole),
+        covariates=request.known_covariates,
+        population=request.population if by_source else None,
+        new=request.new,
+        level=request.level,
+        cost_per_replicate=request.cost_per_replicate,
+    )
+    numbers = {name: plain(getattr(answer, name)) for name in ("probability", "lower", "upper")}
+    told = {name: getattr(answer, name) for name in ("said", "decision", "costs", "reasons", "basis")}
+    return {"sentence": answer.sentence, **numbers, **told, "next": _next_step(answer)}
+
+
+def _next_step(answer: Answer) -> dict[str, Any] | None:
+    """What to do next, in a sentence, its branches, and where testing on would lead."""
+    step = answer.next
+    if step is None or answer.decision is None:
+        return None
+    lines = list(step.lines(answer.decision))
+    return {
+        "sentence": lines[0],
+        "pays": step.pays,
+        "source": step.source,
+        "branches": [asdict(branch) for branch in step.branches],
+        "path": lines[-1] if len(lines) > 1 + len(step.branches) else None,
+    }
 
 
 def checked(request: FitRequest) -> dict[str, Any]:
@@ -303,7 +374,7 @@ def written_summary(request: FileRequest, path: Path | None, title: str) -> dict
         return summary(_public(analysis))
 
 
-def planned(request: PlanRequest) -> dict[str, Any]:
+def planned(request: PlanRequest, progress: Path | None = None) -> dict[str, Any]:
     """The cheapest study that reaches a goal, from simulations few enough for someone who waits."""
     limits.check_interval(request.level)
     result = plan(
@@ -318,5 +389,6 @@ def planned(request: PlanRequest) -> dict[str, Any]:
         level=request.level,
         data_sets=_PLAN_DATA_SETS,
         workers=1,
+        progress=None if progress is None else Teller(progress),
     )
     return {"sentence": f"{result.goal}; {result.answer}", "rows": table_rows(result.table())}

@@ -43,9 +43,9 @@ def table_findings(parts: list[Part], alarms: float) -> Iterator[Finding]:
         yield Finding(
             "count-table",
             adjusted,
-            f"The model does not describe the counts: {worst.words} {_number(worst.observed)}, where it "
+            f"The model does not describe the counts: {worst.words} {number(worst.observed)}, where it "
             "expects "
-            f"{_number(worst.expected)} (posterior-predictive p = {worst.p_value:.1g}, the smallest of "
+            f"{number(worst.expected)} (posterior-predictive p = {worst.p_value:.1g}, the smallest of "
             f"{len(looks)}).",
             table_advice(worst, several=len(parts) > 1),
         )
@@ -114,14 +114,14 @@ def _group_looks(possible: Possible, chance: Float, groups: Any, words: str, lab
         here = inside & where
         observed = float(possible.observed[here].sum())
         expected = possible.size[possible.group[here]] @ chance[here]
-        p_value = _binomial_p_value(observed, total, np.clip(expected / total, 0.0, 1.0))
+        p_value = binomial_p_value(observed, total, np.clip(expected / total, 0.0, 1.0))
         sentence = f"among {total:,.0f} individuals{words}{label} those {kind} number"
         more = observed > float(expected.mean())
         looks.append(Look(sentence, observed, float(expected.mean()), p_value, more != (kind == "mixed")))
     return looks
 
 
-def _binomial_p_value(observed: float, total: float, chance: Float) -> float:
+def binomial_p_value(observed: float, total: float, chance: Float) -> float:
     """Twice the smaller of P(X ≤ x) and P(X ≥ x), averaged over draws.
 
     Groups with different chances added up are taken for a binomial, which is a little too wide.
@@ -262,6 +262,6 @@ def _mean_replicates(part: Part) -> tuple[float, float, float] | None:
     return few, many, float(negative.sum() * positive.sum() / (negative.sum() + positive.sum()))
 
 
-def _number(value: float) -> str:
+def number(value: float) -> str:
     """A count or a ratio in words."""
     return f"{value:,.0f}" if value == round(value) and value != 1 else f"{value:,.3g}"

@@ -26,7 +26,7 @@ _NEAR, _PILED = 0.9, 0.4  # so much posterior above nine tenths of the way to th
 _AGAIN: Mapping[str, Callable[[Any, Prior], AnyFit]] = MappingProxyType(
     {
         "bayes": lambda fit, prior: fit_bayes(fit.counts, prior),
-        "overdispersed": lambda fit, prior: fit_overdispersed(
+        "correlated": lambda fit, prior: fit_overdispersed(
             fit.counts, prior, intraclass=fit.intraclass_prior
         ),
         "populations": lambda fit, prior: fit_populations(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from binreps.decide.checks.covariates import covariates_findings
 from binreps.decide.checks.decisions import decisions_findings
 from binreps.decide.checks.findings import Finding, Findings
 from binreps.decide.checks.goodness import assumption_findings, table_findings
@@ -18,6 +19,7 @@ from binreps.decide.checks.sources import sources_findings
 from binreps.decide.checks.subject import parts_of
 from binreps.decide.loss import Loss, check_loss
 from binreps.fits.base import AnyFit, check_fit
+from binreps.fits.covariates import CovariatesFit
 from binreps.fits.sources import SourcesFit
 from binreps.model import Prior
 from binreps.options import check_level
@@ -31,6 +33,9 @@ def check(fit: AnyFit, loss: Loss | None = None, *, level: float = 0.95) -> Find
       `Prior(better_than_chance=True)` would change), a class with nobody in it, several modes.
     - Does the model describe the counts? Posterior-predictive p-values of the count table; tests of
       correlated replicates (over-dispersion) and of numbers of replicates that go with the status.
+    - With covariates: separation, columns that follow from each other or that look like a result, slopes and
+      rates that are the prior's; results by number of replicates and by fitted risk beside what is predicted;
+      tests of correlated replicates, of straight logits, and of errors that go with a covariate.
     - How much is the prior's? Power-scaling of each prior and of the likelihood.
     - With sources: groups that no individual links, too few sources or readings, chains that disagree,
       sources worse than chance and those whose answers say nothing, by name.
@@ -79,6 +84,8 @@ def _findings(fit: AnyFit, loss: Loss | None, alarms: float) -> Iterator[Finding
         return
     yield from replicates_findings(fit)
     yield from (Finding(*trouble) for trouble in fit.troubles())
+    if isinstance(fit, CovariatesFit):
+        yield from covariates_findings(fit, loss, alarms)
     parts = parts_of(fit)
     if not parts:
         return

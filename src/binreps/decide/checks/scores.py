@@ -9,7 +9,7 @@ form can show the effect.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.special import gammainc, gammaincc, ndtr
@@ -54,7 +54,7 @@ def _rows(part: Part, index: int, populations: int) -> Rows:
     """The derivatives for one population, whose prevalence is one of several."""
     possible, (theta, p, q) = part.possible, part.estimate
     n, s, group = possible.points_n, possible.s, possible.group
-    misses, known = n - s, possible.known[group]
+    known = possible.known[group]
     negative, positive = possible.log_classes(ALIKE, p, q)
     mixture = np.logaddexp(np.log1p(-theta) + negative, np.log(theta) + positive)
     unknown = known == -1
@@ -62,20 +62,26 @@ def _rows(part: Part, index: int, populations: int) -> Rows:
     chance = np.exp(np.select([unknown, known == 1], [mixture, positive], negative))
     rates = np.zeros((n.size, populations + 2))
     rates[:, index] = np.where(unknown, y / theta - (1 - y) / (1 - theta), 0.0)
-    rates[:, -2] = (1 - y) * (s - n * p) / (p * (1 - p))
-    rates[:, -1] = y * (misses - n * q) / (q * (1 - q))
-    pairs_s, pairs_misses, pairs = s * (s - 1) / 2, misses * (misses - 1) / 2, n * (n - 1) / 2
-    if_negative = pairs_s / p + pairs_misses / (1 - p) - pairs
-    if_positive = pairs_s / (1 - q) + pairs_misses / q - pairs
+    rates[:, -2], rates[:, -1], correlation = error_derivatives(n, s, y, p, q)
     free = possible.size * possible.unknown
     middle = float(free @ possible.n / free.sum()) if free.any() else 0.0
     return Rows(
         possible.size[group] * chance,
         possible.observed,
         rates,
-        (1 - y) * if_negative + y * if_positive,
+        correlation,
         np.where(unknown, (y - theta) * (n - middle), 0.0),
     )
+
+
+def error_derivatives(n: Any, s: Any, y: Any, p: float, q: float) -> tuple[Float, Float, Float]:
+    """Of the log chance of results by p, by q and by the correlation of replicates; y is P(T = 1 | s)."""
+    misses = n - s
+    of_p, of_q = (1 - y) * (s - n * p) / (p * (1 - p)), y * (misses - n * q) / (q * (1 - q))
+    pairs_s, pairs_misses, pairs = s * (s - 1) / 2, misses * (misses - 1) / 2, n * (n - 1) / 2
+    if_negative = pairs_s / p + pairs_misses / (1 - p) - pairs
+    if_positive = pairs_s / (1 - q) + pairs_misses / q - pairs
+    return of_p, of_q, (1 - y) * if_negative + y * if_positive
 
 
 def score_test(rows: Rows, direction: Float) -> ScoreTest:

@@ -7,12 +7,11 @@ from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.special import gammaln
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.fits.base import AnyFit, Fit
 from binreps.fits.point.mode import MAP_PRIOR, MapFit, fit_map
-from binreps.model import Float, Model, Prior, Rates, Records
+from binreps.model import Float, Model, Prior, Rates, Records, log_ways
 
 DRAWS = 500
 _SEED = 20_260_401  # any number: the same fit must give the same findings
@@ -123,8 +122,7 @@ class Possible:
         """log P(s | T = 0) and log P(s | T = 1) at each point, binomial coefficients included."""
         n, s = self.points_n, self.s
         negative, positive = model.log_classes(Records(n, s), *errors)
-        ways = gammaln(n + 1) - gammaln(s + 1) - gammaln(n - s + 1)
-        ways = ways.reshape(-1, *(1,) * (negative.ndim - 1))
+        ways = log_ways(n, s).reshape(-1, *(1,) * (negative.ndim - 1))
         return negative + ways, positive + ways
 
 

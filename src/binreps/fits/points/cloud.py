@@ -87,7 +87,7 @@ class Cloud:
         return max(worst, float(bound(self.points.log_evidence[1:])))
 
 
-def make_cloud(target: Target, tol: float) -> Cloud:
+def make_cloud(target: Target, tol: float, seed: int = SEED) -> Cloud:
     """Points until the error is below a tolerance, or there is no more to be had.
 
     Where the laws at the modes are far from the posterior, laws are fitted to the weighted points, again and
@@ -95,10 +95,10 @@ def make_cloud(target: Target, tol: float) -> Cloud:
     """
     modes = find_modes(target)
     everywhere = target.individuals <= _SMALL
-    rule = Rule(target, modes[0], Mixture.around(modes, everywhere=everywhere))
+    rule = Rule(target, modes[0], Mixture.around(modes, everywhere=everywhere), seed)
     pairs = rule.first_pairs
     cloud = Cloud(target, rule.extend(pairs))
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(seed)
     for repeated in range(_ROUNDS):
         if cloud.error <= tol or (repeated and cloud.share > _GOOD):
             break
@@ -106,7 +106,7 @@ def make_cloud(target: Target, tol: float) -> Cloud:
             pairs *= 4
             cloud = Cloud(target, rule.extend(pairs))
         laws = fitted_laws(cloud.points, rng, several=cloud.share < _GOOD)
-        rule = Rule(target, laws[0], Mixture.fitted(laws, everywhere=everywhere))
+        rule = Rule(target, laws[0], Mixture.fitted(laws, everywhere=everywhere), seed)
         pairs = max(rule.first_pairs, 256) if len(laws) > 1 else pairs
         cloud = Cloud(target, rule.extend(pairs))
     while cloud.error > tol:
@@ -114,9 +114,9 @@ def make_cloud(target: Target, tol: float) -> Cloud:
         if not _affordable(rule, pairs):
             break
         cloud = Cloud(target, rule.extend(pairs))
-    if cloud.error > _POOR:
+    if cloud.error > max(tol, _POOR):
         steps = int(np.clip(_MOST_WALKED / (CHAINS * max(len(target.table), 100)), 200, 4000))
-        walked = Cloud(target, walk(target, cloud.points, rule.mixture, steps), sampled=True)
+        walked = Cloud(target, walk(target, cloud.points, rule.mixture, steps, seed), sampled=True)
         cloud = walked if walked.error < cloud.error else cloud
     return cloud
 

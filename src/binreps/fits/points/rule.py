@@ -142,9 +142,9 @@ class Points(NamedTuple):
 
 
 class Rule:
-    """Points of one posterior, more of them whenever asked."""
+    """Points of one posterior, more of them whenever asked; another seed gives other points."""
 
-    def __init__(self, target: Target, centre: Mode, mixture: Mixture) -> None:
+    def __init__(self, target: Target, centre: Mode, mixture: Mixture, seed: int = SEED) -> None:
         self.target, self.mixture = target, mixture
         size = target.dimension
         self._cubic = third_derivatives(target, centre)
@@ -152,7 +152,7 @@ class Rule:
         self.controls = 3 + 2 * size + self._rows.size
         self._sobol = [
             [Scrambled(size + 1, each) for each in rng.spawn(len(mixture.components))]
-            for rng in np.random.default_rng(SEED).spawn(SCRAMBLES)
+            for rng in np.random.default_rng(seed).spawn(SCRAMBLES)
         ]
         self._pairs = 0
         self._found: list[list[tuple[Float, Float, Float]]] = [[] for _ in self._sobol]

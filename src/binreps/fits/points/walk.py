@@ -21,9 +21,9 @@ _KEPT = 64  # points of each chain
 _FRESH = 0.2  # share of steps that propose a fresh point
 
 
-def walk(target: Target, points: Points, mixture: Mixture, steps: int) -> Points:
+def walk(target: Target, points: Points, mixture: Mixture, steps: int, seed: int = SEED) -> Points:
     """Points of equal mass after so many steps, the first third left out; the evidence is as it was."""
-    rng = np.random.default_rng(SEED)
+    rng = np.random.default_rng(seed)
     share = np.maximum(points.masses[0], 0.0)
     at = points.v[:, rng.choice(share.size, SCRAMBLES * _CHAINS, p=share / share.sum())]
     now = target.evaluate(at)

@@ -38,8 +38,6 @@ class Cells:
         How often each source said no and yes: shape (2 × sources, 1).
     settled : ndarray
         The same of individuals who are known to be positive.
-    individuals, positives : int
-        How many there are; of how many it is known that they are positive.
     """
 
     def __init__(self, readings: Readings) -> None:
@@ -48,7 +46,6 @@ class Cells:
         positive = readings.take(np.flatnonzero(readings.known == 1))
         self.totals = readings.totals.reshape(-1, 1).astype(float)
         self.settled = positive.totals.reshape(-1, 1).astype(float)
-        self.individuals, self.positives = readings.individuals, positive.individuals
         self.records = len(open_)
         once = bool(np.all(open_.weight == 1))
         single = once and open_.code.size >= _MANY and self.totals.max(initial=0) < _EXACT

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
-from scipy.special import gammaln
+from scipy.special import expit, gammaln, logit
 
 from binreps.counts import UNKNOWN
 from binreps.errors import FitError
+from binreps.fits.left_out import smoothed
 from binreps.fits.posterior import Estimate, Marginal, Nodes, Posterior, weighted_quantiles
+from binreps.fits.sampled.calibration import Calibration
 from binreps.fits.sampled.draws import Drawn, chain_error
 from binreps.fits.sampled.run import Sampled
 from binreps.model import Float, Model
@@ -32,15 +34,31 @@ class Few(NamedTuple):
     prevalence : ndarray
         log θ and log(1 − θ): shape (2, draws).
     negative, positive : ndarray
-        log P(answer) of each source, no and yes, for negatives and positives: shape (sources, 2, draws).
+        log P(answer) of each source, no and yes, for negatives and positives, times the discount: shape
+        (sources, 2, draws).
     population : ndarray
         The same of a source never seen, for negatives and for positives: shape (2, 2, draws).
+    coefficients : ndarray
+        What the log odds of populations or covariates are made of: shape (coefficients, draws); none where
+        one prevalence is for everyone.
     """
 
     prevalence: Float
     negative: Float
     positive: Float
     population: Float
+    coefficients: Float
+
+
+class _Draws(NamedTuple):
+    """Draws of the rates, as logs (parameters, 2, …), and of the coefficients of the prevalence."""
+
+    logs: Float
+    coefficients: Float
+
+    def every(self, step: int) -> _Draws:
+        """Every so many of them."""
+        return _Draws(self.logs[..., ::step], self.coefficients[..., ::step])
 
 
 class Sources(Model):
@@ -75,16 +93,37 @@ class SourcesPosterior(Posterior):
     """Draws of several chains of prevalence, rates of sources, and their population.
 
     Parameters are in this order: the prevalence, p of each source, q of each source, mean and spread of p,
-    mean and spread of q.
+    mean and spread of q. Scores and predictions are calibrated; rates and likelihoods are the model's.
     """
 
     log_evidence = float("nan")
 
-    def __init__(self, sources: Sequence[Any], sampled: Sampled) -> None:
+    def __init__(
+        self, sources: Sequence[Any], sampled: Sampled, calibration: Calibration | None = None
+    ) -> None:
         super().__init__()
         self.sources, self.sampled = tuple(sources), sampled
+        self.calibration = calibration or Calibration()
         self.model = Sources(self.sources)
         self.mean, self.error = sampled.mean, sampled.worst
+        self._draws = _Draws(sampled.logs, np.zeros((0, *sampled.logs.shape[2:]), np.float32))
+        if sampled.side is not None:
+            self._draws = _Draws(sampled.logs, sampled.side.draws)
+
+    def with_calibration(self, calibration: Calibration) -> SourcesPosterior:
+        """The same draws, scores calibrated so."""
+        return SourcesPosterior(self.sources, self.sampled, calibration)
+
+    def at_the_mean(self, records: Readings) -> tuple[Float, Float, Float]:
+        """At the mean rates: log odds of records before any reading, log P(answer | T) of sources by code."""
+        size, tiny = len(self.sources), np.finfo(float).tiny
+        logs = np.log(np.maximum([self.mean, 1 - self.mean], tiny))
+        p, q = logs[:, 1 : size + 1], logs[:, size + 1 : 2 * size + 1]
+        odds = np.full(len(records), logs[0, 0] - logs[1, 0])
+        if records.people is not None and self.sampled.side is not None:
+            own = self.sampled.side.mean
+            odds = records.people.rows @ (logit(own) if records.people.by_population else own)
+        return odds, _by_code(p[1], p[0]), _by_code(q[0], q[1])
 
     @property
     def sd(self) -> Float:
@@ -117,43 +156,66 @@ class SourcesPosterior(Posterior):
     def few(self, readings: Readings, size: int, *, new: bool) -> Few:
         """Draws that together say of these records what all draws say, chosen one by one (herding).
 
-        For new individuals they are moved so that the mean of each rate is that of all draws: a prediction
-        is a ratio of means of products of rates.
+        For new individuals they are moved so that the mean of each rate, to the power of the discount, is
+        that of all draws: a prediction is a ratio of means of products of these.
         """
-        logs = self.sampled.logs.reshape(*self.sampled.logs.shape[:2], -1)
-        logs = logs[..., :: max(1, logs.shape[2] // _CANDIDATES)]
+        kept = int(np.prod(self._draws.logs.shape[2:]))
+        flat = _Draws(*(one.reshape(*one.shape[:-2], kept) for one in self._draws))
+        flat = flat.every(max(1, flat.logs.shape[2] // _CANDIDATES))
+        logs, coefficients = flat.logs.astype(float), flat.coefficients.astype(float)
+        logs[1:] *= self.calibration.discount
         some = readings.take(np.linspace(0, len(readings) - 1, min(len(readings), _JUDGES)).astype(int))
         own, _ = some.by_source(self.sources)
-        negative, positive = self._shares(own, logs[..., None], self._tables(logs), 0)
+        draws = _Draws(logs[..., None], coefficients[..., None])
+        negative, positive = self._shares(own, draws, self._tables(logs), 0, 1.0)
         told = [_expit(positive - negative)] if not new else [_relative(negative), _relative(positive)]
         told = [one[..., 0].astype(float) for one in told]
-        logs = logs[..., _herded(np.vstack([*told, np.exp(logs[:1, 0])]), size)].astype(float)
+        wanted = np.log(np.exp(logs).mean(axis=2))
+        chosen = _herded(np.vstack([*told, np.exp(logs[:1, 0])]), size)
+        logs, coefficients = logs[..., chosen], coefficients[..., chosen]
         if new:
-            wanted = np.log(np.stack([self.mean, 1 - self.mean], axis=1))
             logs += (wanted - np.log(np.exp(logs).mean(axis=2)))[..., None]
         negative, positive = (one.reshape(len(self.sources), 2, logs.shape[2]) for one in self._tables(logs))
         mean_p, mean_q = logs[-4], logs[-2]
         strangers = np.stack([mean_p[::-1], mean_q])  # no and yes, for negatives and for positives
-        return Few(logs[0], negative, positive, strangers)
+        return Few(logs[0], negative, positive, strangers, coefficients)
 
     # Records ---------------------------------------------------------------------------------------
 
     def chances(self, records: Any, *, new: bool) -> Estimate:
         """P(T = 1) of records, and a 95 % bound on its numerical error."""
-        found = [self._means(*block, new) for block in self._blocks(records)]
-        return _joined(found)
+        found = [self._means(*block, new) for block in self._blocks(records, self.calibration.discount)]
+        return self._moved(_joined(found))
 
     def quantiles(self, records: Any, tails: Sequence[float], *, new: bool) -> list[Estimate]:
         """Quantiles of P(T = 1 | readings; rates) of records, one estimate for each tail."""
         at = np.array(tails)
-        found = [self._spread(*block, at, new) for block in self._blocks(records)]
-        value, error = _joined(found, (0, at.size))
+        blocks = self._blocks(records, self.calibration.discount)
+        value, error = self._moved(_joined([self._spread(*block, at, new) for block in blocks], (0, at.size)))
         return [Estimate(value[:, i], error[:, i]) for i in range(at.size)]
 
-    def log_marginal(self, records: Readings) -> Float:
-        """log E[P(readings)] of each record, over the posterior."""
-        found = [_log_mean(np.logaddexp(*block)) for block in self._blocks(records)]
+    def _moved(self, found: Estimate) -> Estimate:
+        """Scores as known statuses would have them."""
+        moved = self.calibration.moved_error(*found)
+        return Estimate(self.calibration.moved(found.value), moved)
+
+    def without_status(self, records: Readings) -> Float:
+        """The scores of records of known status without that knowledge, before these move any score.
+
+        1/E[1/Y] of positives and 1 − 1/E[1/(1−Y)] of negatives, Y the score at given rates (SPEC 14).
+        """
+        found: list[Float] = []
+        for negative, positive in self._blocks(records, self.calibration.discount):
+            known = records.known[sum(map(len, found)) :][: len(negative)]
+            odds = positive - negative
+            against = _log_mean(np.where(known[:, None, None] == 1, -odds, odds))
+            found.append(np.where(known == 1, expit(-against), expit(against)))
         return np.concatenate([np.zeros(0), *found])
+
+    def log_marginal(self, records: Readings) -> Float:
+        """log E[P(readings, T)] of each record over the posterior, for negatives and positives."""
+        found = [np.stack([_log_mean(share) for share in block]) for block in self._blocks(records)]
+        return np.concatenate([np.zeros((2, 0)), *found], axis=1)
 
     def log_likelihoods(self, records: Readings) -> Float:
         """log P(readings | rates) of each record in each draw, its class alone where the status is known.
@@ -167,25 +229,31 @@ class SourcesPosterior(Posterior):
             found.append(np.where(known == 1, positive, either))
         return np.concatenate(found) if found else np.zeros((0, *self.sampled.logs.shape[2:]))
 
-    def _blocks(self, records: Readings) -> Iterator[tuple[Float, Float]]:
+    def log_left_out(self, records: Readings) -> tuple[Float, Float, Float]:  # type: ignore[override]
+        """log 1/E[1/L] of each record of the data from Pareto-smoothed draws, its error, and k̂."""
+        logs = self.log_likelihoods(records)
+        density, shape = smoothed(logs.reshape(len(logs), -1))
+        return density, chain_error(_relative_chains(logs)), shape
+
+    def _blocks(self, records: Readings, discount: float = 1.0) -> Iterator[tuple[Float, Float]]:
         """log (1−θ) P(readings | T = 0) and log θ P(readings | T = 1), block by block of records.
 
-        Shapes (records, chains, draws). A source never seen enters by its population.
+        Shapes (records, chains, draws). A source never seen enters by its population. The likelihoods are
+        taken to the power of the discount.
         """
         own, unseen = records.by_source(self.sources)
-        logs = self._thinned(len(own))
-        tables = self._tables(logs)
-        size = max(1, _AT_ONCE // logs[0, 0].size)
+        draws = self._thinned(len(own))
+        tables = [np.float32(discount) * table for table in self._tables(draws.logs)]
+        size = max(1, _AT_ONCE // draws.logs[0, 0].size)
         for first in range(0, len(own), size):
             some = own.take(np.arange(first, min(first + size, len(own))))
-            yield self._shares(some, logs, tables, unseen)
+            yield self._shares(some, draws, tables, unseen, discount)
 
-    def _thinned(self, records: int) -> Float:
-        """The logs of as many draws as the work allows."""
-        logs = self.sampled.logs
-        chains, kept = logs.shape[2:]
+    def _thinned(self, records: int) -> _Draws:
+        """As many draws as the work allows."""
+        chains, kept = self._draws.logs.shape[2:]
         wanted = max(_LEAST // chains, _WORK // max(records * chains, 1), 1)
-        return np.asarray(logs[..., :: -(-kept // min(wanted, kept))], np.float32)
+        return self._draws.every(-(-kept // min(wanted, kept)))
 
     def _tables(self, logs: Float) -> list[Float]:
         """log P(answer) of each source for negatives and for positives: shape (2 × sources, draws)."""
@@ -194,16 +262,28 @@ class SourcesPosterior(Posterior):
         p, q = flat[1 : size + 1], flat[size + 1 : 2 * size + 1]
         return [_by_code(p[:, 1], p[:, 0]), _by_code(q[:, 0], q[:, 1])]
 
-    def _shares(self, some: Readings, logs: Float, tables: list[Float], unseen: int) -> tuple[Float, Float]:
+    def _shares(
+        self, some: Readings, draws: _Draws, tables: list[Float], unseen: int, discount: float
+    ) -> tuple[Float, Float]:
         """The two classes' shares of some records."""
-        matrix = design(some)
-        prevalence = logs[0].reshape(2, -1)
+        matrix, logs = design(some), draws.logs
+        prevalence = self._prevalences(some, draws)
         kept = tables[0].shape[0]
         shares = [matrix[:, :kept] @ table + prevalence[1 - i] for i, table in enumerate(tables)]
         if unseen:
-            _add_unseen(shares, some, len(self.sources), logs[-4:, 0].reshape(4, -1).astype(float))
+            population = logs[-4:, 0].reshape(4, -1).astype(float)
+            _add_unseen(shares, some, len(self.sources), population, discount)
         negative, positive = (share.reshape(len(some), *logs.shape[2:]) for share in shares)
         return negative, positive
+
+    def _prevalences(self, some: Readings, draws: _Draws) -> Any:
+        """log θ and log(1 − θ) of some records at some draws, each of shape (records or 1, draws)."""
+        if not len(draws.coefficients):
+            return draws.logs[0].reshape(2, 1, -1)
+        assert some.people is not None
+        flat = draws.coefficients.reshape(len(draws.coefficients), -1)
+        odds = some.people.rows.astype(flat.dtype) @ flat
+        return -np.logaddexp(0, -odds), -np.logaddexp(0, odds)
 
     def _means(self, negative: Float, positive: Float, new: bool) -> Estimate:
         """The mean of each record, and its error from the chains."""
@@ -228,6 +308,12 @@ class SourcesPosterior(Posterior):
         value = _weighted(chance, weight, tails)
         pairs = zip(_grouped(chance), _grouped(weight), strict=True)
         return Estimate(value, chain_error(np.stack([_weighted(*pair, tails) for pair in pairs], axis=-1)))
+
+
+def _relative_chains(logs: Float) -> Float:
+    """The mean of 1/L in each chain, divided by that of all: shape (records, chains)."""
+    inverse = np.exp(logs.min(axis=(1, 2), keepdims=True) - logs.astype(float)).mean(axis=2)
+    return np.asarray(inverse / inverse.mean(axis=1, keepdims=True))
 
 
 def _relative(logs: Float) -> Float:
@@ -264,7 +350,7 @@ def _by_code(no: Float, yes: Float) -> Float:
     return np.stack([no, yes], axis=1).reshape(2 * len(no), *no.shape[1:])
 
 
-def _add_unseen(shares: list[Float], some: Readings, seen: int, population: Float) -> None:
+def _add_unseen(shares: list[Float], some: Readings, seen: int, population: Float, discount: float) -> None:
     """Add what sources never seen say: their rates integrated over the population of sources."""
     new = np.flatnonzero(some.code // 2 >= seen)
     if not new.size:
@@ -282,7 +368,8 @@ def _add_unseen(shares: list[Float], some: Readings, seen: int, population: Floa
         a = np.exp(mean) * kappa
         b = kappa - a
         for i, row in enumerate(keys[0]):
-            share[row] += _rising(a, wrong[i]) + _rising(b, right[i]) - _rising(kappa, wrong[i] + right[i])
+            said_so = _rising(a, wrong[i]) + _rising(b, right[i]) - _rising(kappa, wrong[i] + right[i])
+            share[row] += discount * said_so
 
 
 def _rising(x: Float, k: float) -> Float:

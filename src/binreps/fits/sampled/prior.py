@@ -36,6 +36,9 @@ class SourcePrior:
     prevalence : pair of shapes
     mean_false_positive, mean_false_negative : pair of shapes, or a number that is held fixed
     spread_false_positive, spread_false_negative : pair of shapes, or a number that is held fixed
+    slope_sd : float
+        Prior standard deviation of the slope of each standardised covariate, where there are any. The prior
+        of the prevalence is then that at average covariates; of populations, that of each.
 
     Examples
     --------
@@ -50,9 +53,12 @@ class SourcePrior:
     spread_false_positive: tuple[float, float] | float = (1.0, 1.0)
     mean_false_negative: tuple[float, float] | float = (2.0, 2.0)
     spread_false_negative: tuple[float, float] | float = (1.0, 1.0)
+    slope_sd: float = 1.5
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "prevalence", checked_shapes("prevalence", self.prevalence))
+        if not 0 < real(self.slope_sd) < np.inf:
+            raise OptionError(f"slope_sd must be a finite number > 0, got {shown(self.slope_sd)}")
         for name in _POPULATION:
             value = getattr(self, name)
             number = real(value)

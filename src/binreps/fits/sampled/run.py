@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from binreps.fits.sampled.cells import Cells
 from binreps.fits.sampled.draws import chain_error, split_rhat
 from binreps.fits.sampled.errors import Errors
-from binreps.fits.sampled.prevalence import Common
+from binreps.fits.sampled.prevalence import Prevalence, beta_moments, prevalence_side
 from binreps.fits.sampled.prior import SourcePrior
 from binreps.model import Float
 from binreps.readings import Readings
@@ -47,6 +48,8 @@ class Sampled:
         Sweeps of each chain that count.
     refused : float
         The share of drawn rates that lay outside the region.
+    side : Side or None
+        The prevalence of each population, or intercept and slopes of covariates.
     """
 
     logs: Any
@@ -57,11 +60,43 @@ class Sampled:
     effective: Float
     sweeps: int
     refused: float
+    side: Side | None = None
 
     @property
     def worst(self) -> float:
         """The largest error of a mean, in sds."""
-        return float(self.error.max())
+        return float(max(self.error.max(), 0.0 if self.side is None else self.side.error.max()))
+
+    @property
+    def most_rhat(self) -> float:
+        """The largest R̂."""
+        return float(max(self.rhat.max(), 1.0 if self.side is None else self.side.rhat.max()))
+
+    @property
+    def least_effective(self) -> float:
+        """The least number of independent draws that a mean is worth."""
+        each = [self.effective, *([] if self.side is None else [self.side.effective])]
+        return float(np.nanmin(np.concatenate(each)))
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """What the log odds of the prevalence are made of.
+
+    Attributes
+    ----------
+    draws : ndarray of float32
+        logit θ of each population, or intercept and slopes: shape (coefficients, chains, draws).
+    mean, sd, error, rhat, effective : ndarray
+        As of other parameters; of populations, those of θ.
+    """
+
+    draws: Any
+    mean: Float
+    sd: Float
+    error: Float
+    rhat: Float
+    effective: Float
 
 
 def sample(
@@ -87,7 +122,7 @@ def sample(
         needed = done * max((found.worst / tol) ** 2, 1.0)
         if progress is not None:
             progress(chain.sweeps, int(min(chain.sweeps - done + max(needed, done + 1), most)))
-        agree = bool(found.rhat.max() <= AGREE)
+        agree = bool(found.most_rhat <= AGREE)
         if (found.worst <= tol and agree) or chain.sweeps >= most:
             return found
         if not agree and len(rounds) > 1:
@@ -105,8 +140,8 @@ class Chain:
         self._rng, self._chains = rng, chains
         self._cells = Cells(readings)
         self._errors = Errors(readings, prior, chains, rng)
-        cells = self._cells
-        self._prevalence = Common(prior.prevalence, cells.individuals, cells.positives, chains)
+        self._prevalence = prevalence_side(readings, prior, chains)
+        self._by_population = readings.people is not None and readings.people.by_population
         self._exchanges = prior.all_learned and not readings.has_known  # known statuses cannot be exchanged
         self.sweeps = 0
         self._every = 1
@@ -131,10 +166,7 @@ class Chain:
                 self.sweep()
             if part < 3:
                 wrong = self._errors.turn(quarter, self._rng)
-                all_wrong = wrong.all(axis=0)
-                self._prevalence.logs = np.where(
-                    all_wrong, self._prevalence.logs[::-1], self._prevalence.logs
-                )
+                self._prevalence.turn(wrong.all(axis=0))
             self._errors.adapt()
         self._errors.settle()
         self._errors.refused = 0
@@ -143,12 +175,12 @@ class Chain:
         """Keep every other draw while they are too many to hold."""
         while len(rounds[0].draws) > 2 and sum(draw.size for one in rounds for draw in one.draws) > _KEPT:
             for one in rounds:
-                one.draws = one.draws[::2]
+                one.draws, one.sides = one.draws[::2], one.sides[::2]
             self._every *= 2
 
     def round(self, sweeps: int) -> Round:
         """Some sweeps, kept."""
-        found = Round(self._chains)
+        found = Round(self._chains, self._by_population)
         for i in range(sweeps):
             self.sweep()
             found.add(self._prevalence, self._errors, keep=i % self._every == 0)
@@ -167,22 +199,33 @@ class Round:
         Times that drawn rates were outside the region.
     draws : list of ndarray
         The logs of all parameters, shape (parameters, 2, chains), of the sweeps that are kept.
+    sides : list of ndarray
+        The coefficients of the prevalence, shape (coefficients, chains), of the same sweeps.
+    side_sums : ndarray
+        Sums over the sweeps of these, and of their squares; of populations, of θ.
+    by_population : bool
     """
 
-    def __init__(self, chains: int) -> None:
+    def __init__(self, chains: int, by_population: bool) -> None:
         self.chains, self.sweeps, self.refused = chains, 0, 0
         self.draws: list[Float] = []
+        self.sides: list[Float] = []
+        self.by_population = by_population
         self._sums: Any = 0.0
+        self.side_sums: Any = 0.0
 
-    def add(self, prevalence: Any, errors: Errors, *, keep: bool) -> None:
+    def add(self, prevalence: Prevalence, errors: Errors, *, keep: bool) -> None:
         """One sweep: means and variances given all else, and the draws themselves."""
         now = _logs(prevalence, errors)
         values = np.exp(now[:, 0])
         means, variances = _conditional(prevalence, errors, values)
         self._sums = self._sums + np.stack([means, means**2 + variances, values, values**2])
+        own = expit(prevalence.coefficients) if self.by_population else prevalence.coefficients
+        self.side_sums = self.side_sums + np.stack([own, own**2])
         self.sweeps += 1
         if keep:
             self.draws.append(now.astype(np.float32))
+            self.sides.append(prevalence.coefficients.astype(np.float32))
 
     def close(self, refused: int) -> None:
         """The sums as they are kept."""
@@ -194,7 +237,7 @@ class Round:
         return np.asarray(self._sums)
 
 
-def _logs(prevalence: Any, errors: Errors) -> Float:
+def _logs(prevalence: Prevalence, errors: Errors) -> Float:
     """log x and log(1 − x) of every parameter: shape (parameters, 2, chains)."""
     rates = np.swapaxes(errors.logs, 1, 2).reshape(-1, 2, errors.logs.shape[3])
     place = errors.places.reshape(4, 1, -1)
@@ -203,14 +246,12 @@ def _logs(prevalence: Any, errors: Errors) -> Float:
     return np.concatenate([prevalence.logs[None], rates, population])
 
 
-def _conditional(prevalence: Any, errors: Errors, values: Float) -> tuple[Float, Float]:
+def _conditional(prevalence: Prevalence, errors: Errors, values: Float) -> tuple[Float, Float]:
     """Mean and variance of each parameter given all else; of mean and spread, which have none, the draws."""
     means, variances = values.copy(), np.zeros_like(values)
     a, b = np.swapaxes(errors.shapes, 0, 1).reshape(2, -1, values.shape[1])
-    shapes = np.concatenate([prevalence.shapes[0][None], a]), np.concatenate([prevalence.shapes[1][None], b])
-    total = shapes[0] + shapes[1]
-    mean = shapes[0] / total
-    means[:-4], variances[:-4] = mean, mean * (1 - mean) / (total + 1)
+    means[0], variances[0] = prevalence.conditional()
+    means[1:-4], variances[1:-4] = beta_moments(a, b)
     return means, variances
 
 
@@ -230,4 +271,18 @@ def _pooled(rounds: list[Round]) -> Sampled:
         effective = sd**2 / (first.var(axis=1, ddof=1) / first.shape[1])
     rhat = split_rhat(np.exp(logs[:, 0]))
     share = refused / (2 * sweeps * rounds[0].chains)
-    return Sampled(logs, mean, sd, error, rhat, effective, sweeps, share)
+    return Sampled(logs, mean, sd, error, rhat, effective, sweeps, share, _side(rounds, sweeps))
+
+
+def _side(rounds: list[Round], sweeps: int) -> Side | None:
+    """What some rounds say of the coefficients of the prevalence, if it has any."""
+    draws = np.stack([draw for one in rounds for draw in one.sides], axis=-1)
+    if not len(draws):
+        return None
+    first, second = np.sum([one.side_sums for one in rounds], axis=0) / sweeps
+    mean = first.mean(axis=1)
+    sd = np.sqrt(np.maximum(second.mean(axis=1) - mean**2, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = np.where(sd > 0, chain_error(first) / sd, 0.0)
+        effective = sd**2 / (first.var(axis=1, ddof=1) / first.shape[1])
+    return Side(draws, mean, sd, error, split_rhat(draws), effective)

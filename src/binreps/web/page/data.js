@@ -1,181 +1,157 @@
-// How data come in: the example, a file, pasted rows or typed counts. All of them become a file, so that there
-// is one road: each column is shown with the part it would play, odd words with a menu, and nothing is computed
-// before that is confirmed. Changing it later reads the file again, which the server has kept.
+// How data come in: an example, a file, pasted rows or typed counts. All of them become a file, so that there is
+// one road: each column is shown with the part it would play, odd words with a menu, and nothing is computed
+// before that is confirmed. What was read before stays until then. Changing it later reads the file again, which
+// the server has kept.
 
 import { get, upload } from "./api.js";
+import { columnChooser } from "./columns.js";
 import { byId, fill, h, tell } from "./dom.js";
-import { plural } from "./words.js";
+import { count, plural } from "./words.js";
 
 const TYPED = { n: "n", s: "s", weight: "individuals" };
 const FIRST_COUNTS = [[4, 0, 50], [4, 1, 18], [4, 2, 6], [4, 3, 9], [4, 4, 17]];
-const MEANINGS = { positive: "positive", negative: "negative", missing: "no result" };
-const OPTIONS = / \((--[a-z]+(, )?)+( [^()]*)?\)/g; // of the command line, in its questions
-const RESULT = "result"; // one column of results, or several: the server is told which by their number
+const EXAMPLES = { screening: { truth: "truth" }, readers: { truth: "truth" }, wells: {} };
+const PATIENCE = 300; // milliseconds before a wait is shown
 
-// `offered` is what the server says of parts and words.
+// `offered` is what the server says of parts and words; `onCells` takes what was counted.
 export function dataDoor(offered, onCells) {
-  const state = { sent: null, described: null, parts: {}, words: {} };
-  const choices = offered.parts.filter((part) => !part.label && part.id !== "replicates");
+  let current = null; // what the answers below are about
+  let draft = null; // what is being read
+  let stale = null; // a file that the server need not keep any longer
+  let running = null;
+  const chooser = columnChooser(offered, (sheet) => describe(draft.sent, { sheet }));
 
-  // What the server needs to read the file; also what it needs to read it again for the report.
-  const how = () => {
-    const columns = {};
-    for (const [name, part] of Object.entries(state.parts)) (columns[part] ??= []).push(name);
-    if (columns.result?.length > 1) {
-      columns.replicates = columns.result;
-      delete columns.result;
-    }
-    for (const { id, many } of choices) {
-      if (columns[id] && (!many || columns[id].length === 1)) columns[id] = one(id, columns[id]);
-    }
-    return { columns: { ...columns, ...labels() }, sheet: state.described.sheet ?? undefined };
-  };
-
-  const one = (part, names) => {
-    if (names.length > 1) throw new Error(`one column can be “${title(part)}”, and ${names.join(" and ")} are`);
-    return names[0];
-  };
-
-  const title = (part) => choices.find(({ id }) => id === part)?.title ?? part;
-
-  // Words that were given a meaning join the usual ones of the pairs that the columns use.
-  function labels() {
-    const asked = oddWords();
-    const chosen = (meaning) => asked.filter((word) => state.words[word] === meaning);
-    const missing = chosen("missing");
-    const found = missing.length ? { missing } : {};
-    if (!chosen("positive").length && !chosen("negative").length) return found;
-    const pairs = new Set(results().flatMap((column) => column.vocabulary));
-    const usual = (i) => [...pairs].flatMap((pair) => offered.vocabularies[pair][i]).filter((word) => !asked.includes(word));
-    const both = [[...usual(0), ...chosen("positive")], [...usual(1), ...chosen("negative")]];
-    return { ...found, positive: both[0], ...(both[1].length ? { negative: both[1] } : {}) };
+  async function open(file, options = {}) {
+    await describe(upload(file, stale), options);
   }
 
-  const results = () => state.described.columns.filter((column) => state.parts[column.name] === RESULT);
-  const oddWords = () => [...new Set(results().flatMap((column) => Object.keys(column.odd)))];
-
-  async function open(file, { parts, sheet, confirmed = false } = {}) {
-    busy(true);
+  async function describe(sent, { parts, sheet, confirmed = false } = {}) {
     tell("problem", null);
-    onCells(null);
-    byId("loaded").hidden = true;
-    try {
-      const sent = sheet === undefined ? upload(file, state.sent?.id()) : state.sent;
-      const described = await sent.describe(sheet);
-      Object.assign(state, { sent, described, words: {}, parts: proposed(described, parts) });
-      byId("loaded").hidden = false;
-      fill("source", h("strong", {}, described.name));
-      showStep();
-      if (confirmed) await confirm();
-      else step(true);
-    } catch (error) {
-      tell("problem", error.message);
-    } finally {
-      busy(false);
-    }
-  }
-
-  // The part of each column, as guessed, or as far as it is clear.
-  function proposed(described, more = {}) {
-    const columns = { ...(described.guess?.columns ?? described.proposed), ...more };
-    const parts = {};
-    for (const [part, names] of Object.entries(columns)) {
-      for (const name of [names].flat()) parts[name] = part === "replicates" ? RESULT : part;
-    }
-    return parts;
+    await patiently(`Reading ${sent.file.name}`, "Looking at its columns.", async (signal) => {
+      const described = await sent.describe(sheet, signal);
+      draft = { sent, described, confirmed, chosen: chooser.propose(described, parts) };
+    });
+    if (draft?.sent !== sent) return;
+    if (confirmed) await confirm();
+    else showReading(true);
   }
 
   async function confirm() {
-    const open = oddWords().filter((word) => !state.words[word]);
-    if (open.length) {
-      tell("problem", `Say what ${open.map((word) => `“${word}”`).join(", ")} ${open.length > 1 ? "mean" : "means"}.`);
+    const open = chooser.openWords();
+    if (open) {
+      tell("misread", open);
       return;
     }
-    busy(true);
-    tell("problem", null);
+    let counted = null;
+    await patiently(`Reading ${draft.sent.file.name}`, "Counting results per individual.", async (signal) => {
+      counted = await (await draft.sent.about("/api/counts", chooser.how(), signal)).json();
+    });
+    if (!counted) return;
+    if (current && current.sent !== draft.sent) stale = current.sent.id();
+    current = { ...draft, chosen: chooser.chosen(), how: chooser.how(), counted, confirmed: true };
+    const fresh = byId("work").hidden;
+    showCurrent();
+    if (fresh) scrollTo(0, 0);
+    onCells(counted);
+  }
+
+  // A wait that says what is done, can be stopped, and shows nothing while it is short.
+  async function patiently(title, step, work) {
+    running?.abort();
+    const mine = new AbortController();
+    running = mine;
+    const timer = setTimeout(() => waiting(title, step, mine), PATIENCE);
     try {
-      const counted = await (await state.sent.about("/api/counts", how())).json();
-      const seen = counted.cells.weight.reduce((sum, weight) => sum + weight, 0);
-      fill("source", h("strong", {}, counted.name), `: ${plural(seen, "individual")}, `, counted.read_as.join("; "), ".");
-      step(false);
-      onCells(counted);
+      await work(mine.signal);
     } catch (error) {
-      tell("problem", error.message);
-      step(true);
-      onCells(null);
+      if (error.name !== "AbortError") refused(error);
     } finally {
-      busy(false);
+      clearTimeout(timer);
+      if (running === mine) waiting(null);
     }
+  }
+
+  function waiting(title, step, mine) {
+    byId("loading").hidden = title === null;
+    byId("start").setAttribute("aria-busy", String(title !== null));
+    if (title === null) return;
+    fill("loading", h("b", {}, title), h("progress", { "aria-label": title }), h("p", { class: "small quiet" }, `${step} The file stays on this machine.`),
+      [2, 3, 4, 5].map((cells) => h("div", { class: "skeleton", "aria-hidden": "true" }, Array.from({ length: cells }, () => h("i")))),
+      h("p", {}, h("button", { type: "button", onclick: () => mine.abort() }, "Stop")));
+  }
+
+  function refused(error) {
+    const inReading = !byId("data").hidden && !draft?.confirmed;
+    tell(inReading || (draft && draft.sent === current?.sent) ? "misread" : "problem", error.message);
+    if (inReading) step(true);
+  }
+
+  // The steps: the empty page, how a file is read, the answers.
+  function showReading(shown) {
+    byId("start").hidden = true;
+    byId("data").hidden = false;
+    byId("work").hidden = draft?.sent !== current?.sent || current === null;
+    tell("misread", null);
+    fill("source", h("strong", {}, draft.described.name));
+    fill("facts");
+    fill("parts");
+    chooser.show();
+    step(shown);
+    byId("confirm").focus({ preventScroll: true });
+  }
+
+  function showCurrent() {
+    draft = { ...current, confirmed: false };
+    chooser.restore(current.described, current.chosen);
+    byId("start").hidden = true;
+    byId("data").hidden = false;
+    byId("work").hidden = false;
+    document.body.classList.add("loaded");
+    byId("new-file").textContent = "New data";
+    facts();
+    step(false);
+  }
+
+  function facts() {
+    const { cells, missing, read_as: readAs, name } = current.counted;
+    const sum = (value) => cells.weight.reduce((total, weight, i) => total + weight * value(i), 0);
+    const gaps = missing ? [plural(missing, "gap")] : [];
+    fill("source", h("strong", {}, name));
+    fill("facts", [plural(sum(() => 1), "individual"), plural(sum((i) => cells.n[i]), "test"), `${count(sum((i) => cells.s[i]))} positive`, ...gaps].join(" · "));
+    fill("parts", chooser.tags(), readAs.slice(1).map((words) => h("span", { class: "small quiet" }, words)));
+  }
+
+  function showStart(problem = null) {
+    byId("start").hidden = false;
+    byId("data").hidden = true;
+    byId("work").hidden = true;
+    byId("new-file").textContent = "Back to the answers";
+    tell("problem", problem);
+    scrollTo(0, 0);
+  }
+
+  function cancel() {
+    if (current) showCurrent();
+    else showStart();
   }
 
   function step(shown) {
     byId("reading").hidden = !shown;
     byId("change").hidden = shown;
+    byId("change").setAttribute("aria-expanded", String(shown));
   }
 
-  function showStep() {
-    const { problem, sheets, sheet, columns } = state.described;
-    tell("question", problem ? `${problem.replace(OPTIONS, "")}.` : null);
-    const options = sheets.map((name) => h("option", { selected: name === sheet }, name));
-    fill("sheets", sheets.length < 2 ? [] : [h("label", { for: "sheet" }, "Sheet"), " ",
-      h("select", { id: "sheet", onchange: (event) => open(state.sent.file, { sheet: event.target.value }) }, options)]);
-    fill("chips", columns.map(chip));
-    showWords();
-    showSample();
-  }
-
-  function chip(column, i) {
-    const part = state.parts[column.name] ?? "";
-    const box = h("div", { class: `chip ${part && "used"} ${part}`, "data-column": column.name });
-    const change = (event) => {
-      if (event.target.value) state.parts[column.name] = event.target.value;
-      else delete state.parts[column.name];
-      box.className = `chip ${event.target.value && "used"} ${event.target.value}`;
-      showWords();
-    };
-    const options = [h("option", { value: "" }, "not used"),
-      ...choices.map(({ id, title: text }) => h("option", { value: id, selected: id === part }, text))];
-    box.append(h("label", { for: `part-${i}` }, column.name), h("select", { id: `part-${i}`, onchange: change }, options),
-      h("small", {}, part ? `holds ${column.holds}` : column.why));
-    return box;
-  }
-
-  function showWords() {
-    const rows = oddWords().map((word, i) => {
-      const where = results().filter((column) => column.odd[word]);
-      const said = where.map((column) => `${column.odd[word]} in ${column.name}`).join(", ");
-      const options = [h("option", { value: "" }, "say what it means"), ...Object.entries(MEANINGS).map(([value, text]) =>
-        h("option", { value, selected: state.words[word] === value }, text))];
-      return h("div", { class: "word" }, h("label", { for: `word-${i}` }, `“${word}”`),
-        h("select", { id: `word-${i}`, "data-word": word, onchange: (event) => { state.words[word] = event.target.value; } }, options),
-        h("small", {}, said));
+  for (const button of document.querySelectorAll("[data-example]")) {
+    button.addEventListener("click", async () => {
+      const { example } = button.dataset;
+      try {
+        const text = await (await get(`/api/examples/${example}.csv`)).text();
+        await open(new File([text], `${example}.csv`, { type: "text/csv" }), { parts: EXAMPLES[example], confirmed: true });
+      } catch (error) {
+        tell("problem", error.message);
+      }
     });
-    const known = {};
-    for (const column of results()) {
-      for (const [word, number] of Object.entries(column.no_result)) known[word] = (known[word] ?? 0) + number;
-    }
-    const list = Object.entries(known).map(([word, number]) => `“${word}” (${number})`).join(", ");
-    fill("odd", rows.length ? h("h3", {}, "Words that are not results") : null, rows,
-      list ? h("p", { class: "quiet" }, `Read as no result: ${list}.`) : null);
   }
-
-  function showSample() {
-    const { columns } = state.described;
-    const rows = Math.max(...columns.map((column) => column.values.length), 0);
-    fill("sample", h("thead", {}, h("tr", {}, columns.map((column) => h("th", { scope: "col" }, column.name)))),
-      h("tbody", {}, Array.from({ length: rows }, (_, i) =>
-        h("tr", {}, columns.map((column) => h("td", {}, column.values[i] ?? ""))))));
-  }
-
-  byId("example").addEventListener("click", async () => {
-    try {
-      const text = await (await get("/api/example.csv")).text();
-      const file = new File([text], "screening.csv", { type: "text/csv" });
-      await open(file, { parts: { truth: "truth" }, confirmed: true });
-    } catch (error) {
-      tell("problem", error.message);
-    }
-  });
   byId("file").addEventListener("change", (event) => {
     if (event.target.files.length) open(event.target.files[0]);
     event.target.value = "";
@@ -184,13 +160,21 @@ export function dataDoor(offered, onCells) {
   byId("use-grid").addEventListener("click", () => open(new File([typed()], "counts.csv"), { parts: TYPED, confirmed: true }));
   byId("add-row").addEventListener("click", () => addRow([]));
   byId("confirm").addEventListener("click", confirm);
-  byId("change").addEventListener("click", () => { step(true); byId("confirm").focus(); });
+  byId("cancel-read").addEventListener("click", cancel);
+  byId("change").addEventListener("click", () => showReading(true));
+  byId("new-file").addEventListener("click", () => (byId("start").hidden ? showStart() : cancel()));
   FIRST_COUNTS.forEach(addRow);
   acceptDrops((file) => open(file));
-  return { file: () => state.sent.file, about: (path, request) => state.sent.about(path, request), how };
+  return {
+    file: () => current.sent.file,
+    about: (path, request, signal) => current.sent.about(path, request, signal),
+    how: () => current.how,
+    columns: () => current.described.columns,
+    part: (name) => current.chosen.parts[name],
+    // Other parts for some columns, and what was read is read again.
+    reread: (parts) => { chooser.give(parts); return confirm(); },
+  };
 }
-
-const busy = (yes) => byId("data").setAttribute("aria-busy", String(yes));
 
 function addRow(values) {
   const body = byId("grid").tBodies[0];
@@ -199,21 +183,21 @@ function addRow(values) {
     h("td", {}, h("input", { type: "number", min: 0, step: 1, value: values[i] ?? "", "aria-label": `${name}, row ${row}` })))));
 }
 
-// The typed counts as a file; rows without a number of individuals are left out.
+// The typed counts as a file; rows without any number are left out.
 function typed() {
   const rows = [...byId("grid").tBodies[0].rows].map((row) => [...row.querySelectorAll("input")].map((input) => input.value));
   return ["n,s,individuals", ...rows.filter((row) => row.some(Boolean)).map((row) => row.join(","))].join("\n");
 }
 
+// A file can be dropped anywhere on the page.
 function acceptDrops(open) {
-  const place = byId("data");
   const over = (yes) => (event) => {
     event.preventDefault();
-    place.classList.toggle("over", yes);
+    document.body.classList.toggle("over", yes);
   };
-  place.addEventListener("dragover", over(true));
-  place.addEventListener("dragleave", over(false));
-  place.addEventListener("drop", (event) => {
+  document.addEventListener("dragover", over(true));
+  document.addEventListener("dragleave", over(false));
+  document.addEventListener("drop", (event) => {
     over(false)(event);
     if (event.dataTransfer.files.length) open(event.dataTransfer.files[0]);
   });

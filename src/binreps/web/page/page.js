@@ -1,58 +1,128 @@
 // The page: data come in, are fitted on the server, and decided here, at once, whenever a cost moves.
 
-import { ask, latest } from "./api.js";
-import { beliefs, choices, costSliders, fail } from "./controls.js";
+import { ask, follow, latest } from "./api.js";
+import { beliefs, choices, costSliders, priorOf, showBeliefs, showChoices, showCosts } from "./controls.js";
+import { showCovariates, showTicks } from "./covariates.js";
 import { dataDoor } from "./data.js";
 import { rule } from "./decide.js";
-import { byId, fill, h } from "./dom.js";
-import { offered } from "./offered.js"; // parts of columns, kinds of tables, methods: made by the server
-import { showDecisions, showFindings, showFit, showNext, showPlan, showPeople } from "./view.js";
+import { byId, fill, h, tell } from "./dom.js";
+import { showJudged } from "./judged.js";
+import { showModels, usable } from "./models.js";
+import { offered } from "./offered.js"; // parts of columns, words, methods: made by the server
+import { answerView, covariateFields, fromScore, fromTable, patientFields, readingFields } from "./patient.js";
+import { everyone, peopleTable } from "./people.js";
+import { difference, pinBoard } from "./pins.js";
+import { USUAL, keeper } from "./settings.js";
+import { sourcesPart } from "./sources.js";
+import { tools } from "./tools.js";
+import { triangle } from "./triangle.js";
+import { short } from "./words.js";
+import { showAnswers, showFindings, showFit, showRisks, showVerdict } from "./view.js";
 
-const page = { data: null, fit: null, part: 0 };
+const PATIENCE = 1000; // milliseconds before a fit shows that it takes longer
+const SHOWN = 40; // sources that can be asked about by hand
+
+// `profile` is the typical risk whose answers are shown; `said` and `known` belong to the one patient.
+const page = { data: null, fit: null, prior: {}, part: 0, patient: { n: 6, s: 2 }, said: {}, known: null, profile: null, people: [], told: null };
 
 const methods = Object.fromEntries(offered.methods.map(({ id, name }) => [id, name]));
-const costs = costSliders(moved);
-const prior = beliefs(() => refit());
-const chosen = choices(offered.methods, () => refit());
+const kept = keeper(changed);
 const door = dataDoor(offered, loaded);
+const cells = triangle(choosePatient);
+const fields = patientFields(choosePatient);
+const table = peopleTable(explainPerson, () => redraw());
+const pins = pinBoard(kept);
+const sources = sourcesPart();
 
-const loss = () => ({
-  false_positive: costs.falsePositive,
-  false_negative: costs.falseNegative,
-  inconclusive: costs.inconclusive,
-});
-const settings = () => ({ prior, ...chosen() });
+const settings = () => kept.now();
 const population = () => page.fit.populations[page.part];
-const about = () => ({ cells: page.data.cells, ...settings(), loss: loss() });
-const patient = () => ({ n: Number(byId("explain-n").value), s: Number(byId("explain-s").value) });
+const loss = () => ({ false_positive: settings().falsePositive, false_negative: settings().falseNegative, inconclusive: settings().inconclusive });
+const model = () => (page.data ? usable(offered.models, settings().model, page.data.cells) : settings().model);
+const fitting = () => ({ prior: page.prior, model: model(), independent: settings().independent && model() === "sources", method: model() === "common" ? settings().method : "bayes", level: settings().level, replicates: settings().replicates });
+const bySource = () => Boolean(population().sources);
+const usesCovariates = () => Boolean(population().odds_ratios?.length);
+const decisions = () => population().profiles?.find(({ name }) => name === page.profile)?.decisions ?? population().decisions;
+const request = () => ({ ...fitting(), loss: loss() });
+const about = () => ({ cells: page.data.cells, ...request() });
+const fail = (error) => tell("wrong", error?.message ?? null);
+const more = tools({ ready: () => page.fit !== null, about, request, population, settings, door, fail });
+
+const OF_COSTS = ["falsePositive", "falseNegative", "inconclusive"];
 
 function loaded(data) {
-  page.data = data;
-  page.part = 0;
-  byId("work").hidden = data === null;
-  if (data === null) return;
-  const most = Math.max(...data.cells.n, 1);
-  byId("explain-n").value = Math.min(most, 20);
-  byId("explain-s").value = Math.round(Math.min(most, 20) / 3);
+  Object.assign(page, { data, fit: null, part: 0, said: {}, known: null, profile: null });
+  byId("results").classList.add("unfitted");
+  const most = Math.min(Math.max(...data.cells.n, 1), 20);
+  page.patient = { n: most, s: Math.round(most / 3) };
+  fields.show(page.patient);
+  readingFields((data.cells.readings?.sources ?? []).slice(0, SHOWN), (said) => { page.said = said; redraw(); explain(); });
+  showTicks(door.columns(), door.part, tick);
+  pins.clear();
+  table.close();
+  showVerdict(null);
+  showSettings();
   refit();
 }
 
-// The costs are no part of the fit: they stay here.
+// A covariate was ticked: the file is read again, and a model that uses covariates takes over.
+async function tick(parts) {
+  await door.reread(parts);
+  if (settings().model !== "sources") kept.choose({ model: "" });
+}
+
+// A setting has changed: costs decide here, at once; anything else is a new fit.
+function changed(now, before) {
+  showSettings();
+  const costs = OF_COSTS.some((name) => now[name] !== before[name]);
+  if (Object.keys(USUAL).some((name) => !OF_COSTS.includes(name) && now[name] !== before[name])) refit();
+  else if (costs) soon();
+}
+
+function showSettings() {
+  const [past, future] = kept.steps();
+  byId("undo").disabled = !past;
+  byId("redo").disabled = !future;
+  showCosts(settings());
+  showBeliefs(settings());
+  showChoices(settings(), model());
+  if (page.data) showModels(offered.models, model(), page.data.cells, settings().independent, kept.choose);
+}
+
 const refit = latest(30, async (signal) => {
   if (!page.data) return;
   byId("results").setAttribute("aria-busy", "true");
+  const stop = new AbortController();
+  signal.addEventListener("abort", () => stop.abort());
+  const timer = setTimeout(() => working(stop), PATIENCE);
   try {
-    page.fit = await ask("/api/fit", { cells: page.data.cells, ...settings() }, signal);
+    const prior = await priorOf(settings(), stop.signal);
+    const asked = { cells: page.data.cells, ...fitting(), prior };
+    page.fit = await follow("/api/fit", asked, () => {}, stop.signal);
+    page.prior = prior;
     fail(null);
     showPopulations();
     redrawFit();
   } catch (error) {
-    if (error.name === "AbortError") throw error;
-    fail(error);
+    if (signal.aborted) throw error;
+    if (error.name === "AbortError") kept.undo(); // stopped by hand: back to what was fitted
+    else if (!error.said) fail(error);
   } finally {
-    if (!signal.aborted) byId("results").setAttribute("aria-busy", "false");
+    clearTimeout(timer);
+    if (!signal.aborted) {
+      working(null);
+      byId("results").setAttribute("aria-busy", "false");
+    }
   }
 });
+
+// A fit that takes longer says so, and can be stopped.
+function working(stop) {
+  byId("working").hidden = stop === null;
+  if (stop === null) return;
+  const name = offered.models.find(({ id }) => id === model())?.name ?? "";
+  fill("working", h("span", {}, `Fitting: ${name.toLowerCase()}`), h("progress", { "aria-label": "Fitting" }),
+    h("button", { type: "button", onclick: () => stop.abort() }, "Stop"));
+}
 
 function showPopulations() {
   const several = page.fit.populations.length > 1;
@@ -61,167 +131,178 @@ function showPopulations() {
 }
 
 function redrawFit() {
+  page.people = everyone(page.data, page.fit, population().name);
+  byId("results").classList.remove("unfitted");
   showFit(page.fit, page.part, page.data.notes, methods);
+  sources.show(population().sources, door.columns().find(({ name }) => door.part(name) === "source")?.name ?? "source");
+  showCovariates(population());
+  showWhose();
   redraw();
   followUp();
 }
 
+// What can be asked of one patient: s of n, or who said what; and for whom the triangle is.
+function showWhose() {
+  const profiles = population().profiles ?? [];
+  byId("whose").hidden = !profiles.length;
+  const one = ({ name, covariates }) => `${name}: ${Object.entries(covariates).map(([key, value]) => `${key} ${typeof value === "number" ? short(value) : value}`).join(", ")}`;
+  fill("profile", h("option", { value: "" }, "covariates not known"), profiles.map((profile) => h("option", { value: profile.name, selected: profile.name === page.profile }, one(profile))));
+  byId("next-individual").classList.toggle("by-source", bySource());
+  page.known = null;
+  const { covariates, population: of } = page.data.cells;
+  const asked = usesCovariates() ? covariates : bySource() && of ? { population: of } : {};
+  covariateFields(asked, (known) => { page.known = known; redraw(); explain(); });
+  byId("asked-results").hidden = bySource();
+  byId("asked-readings").hidden = !bySource();
+  byId("next").hidden = bySource();
+}
+
 function redraw() {
   if (!page.fit) return;
-  const best = rule(costs);
-  showDecisions(population(), best, patient());
-  showPeople(page.data, population(), best);
+  const best = rule(settings());
+  cells.show(decisions(), best, page.patient);
+  showPatient(best);
+  table.show(page.people, best, Boolean(page.data.individuals));
+  const sums = { negative: 0, inconclusive: 0, positive: 0 };
+  for (const { answer, weight } of page.people) sums[answer ?? "undecided"] = (sums[answer ?? "undecided"] ?? 0) + weight;
+  showAnswers(sums);
+  showJudged(page.data, page.fit, best);
+  pins.show(settings(), page.people);
+  showRisks(best, page.people);
+  const name = h("b", {}, `Answers for ${page.data.name}`);
+  fill("print-title", name, `${new Date().toLocaleDateString("en", { dateStyle: "long" })} · ${difference(settings(), USUAL) || "usual settings"} · binreps ${page.fit.binreps}`);
+}
+
+// One patient: at once from the table, in full when the server has answered.
+function showPatient(best) {
+  const told = page.told?.key === patientKey() ? page.told.answer : null;
+  const here = page.known || bySource() ? null : fromTable(decisions(), page.patient, best);
+  const answer = told ? { ...here, ...told } : here;
+  fill("patient", answerView(answer, best));
+  const most = decisions().at(-1)?.n;
+  if (page.patient.n > most && !bySource()) {
+    byId("patient").append(h("p", { class: "small quiet" }, `Beyond the ${most} tests of the triangle. `,
+      page.patient.n <= 50 ? h("button", { type: "button", class: "link", onclick: () => kept.choose({ replicates: page.patient.n }) }, `Extend it to ${page.patient.n}`) : null));
+  }
+}
+
+// Who the patient is: the covariates that are known, those of the typical risk that is shown, or a population.
+function who(known = page.known) {
+  if (!usesCovariates()) return { known_covariates: null, population: known?.population ?? population().name };
+  const typical = population().profiles?.find(({ name }) => name === page.profile)?.covariates;
+  return { known_covariates: known ?? typical ?? null, population: population().name };
+}
+const patientKey = () => JSON.stringify([page.patient, page.said, who(), loss(), fitting(), population().name]);
+
+function choosePatient(patient) {
+  page.patient = patient;
+  fields.show(patient);
+  if (!page.fit) return;
+  redraw();
+  explain();
 }
 
 let waiting = null;
 
 // A cost moved: redraw with the next frame, and measure how long the user waits for it.
-function moved(event) {
-  const start = event.timeStamp;
-  if (waiting === null) {
-    waiting = start;
-    requestAnimationFrame(() => {
-      const since = waiting;
-      waiting = null;
-      redraw();
-      requestAnimationFrame(() => performance.measure("slider to page", { start: since, end: performance.now() }));
-    });
-  }
+function soon() {
+  if (!page.fit || waiting !== null) return;
+  waiting = performance.now();
+  requestAnimationFrame(() => {
+    const since = moved ?? waiting;
+    [waiting, moved] = [null, null];
+    redraw();
+    requestAnimationFrame(() => performance.measure("slider to page", { start: since, end: performance.now() }));
+  });
   followUp();
 }
 
-// What the server is asked once the hand rests.
-const followUp = () => [explain, lines, check, next, figures].forEach((one) => one());
+let moved = null;
 
-const quietly = (work) => async (signal) => {
+// What the server is asked once the hand rests.
+function followUp() {
+  for (const one of [explain, check]) one();
+  more.again();
+  table.again();
+}
+
+const explain = latest(150, async (signal) => {
+  if (!page.fit) return;
+  const key = patientKey();
+  let answer;
+  if (bySource() && !page.known && byId("asked-covariates").childElementCount) {
+    page.told = { key, answer: { probability: null, sentence: "Say what else is known of the patient: the chance depends on it." } };
+    showPatient(rule(settings()));
+    return;
+  }
+  try {
+    answer = await ask("/api/explain", { ...about(), ...page.patient, said: page.said, ...who(), new: true }, signal);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    answer = { probability: null, sentence: error.message };
+  }
+  if (!page.fit || key !== patientKey()) return;
+  page.told = { key, answer };
+  showPatient(rule(settings()));
+});
+
+// What explains the answer of someone in the data; the element is filled when the server answers.
+function explainPerson(person, place = h("div", { role: "status" }, "…")) {
+  const asked = { ...about(), n: person.n, s: person.s, ...toldOf(person.cell), new: false };
+  ask("/api/explain", asked).then((answer) => place.replaceChildren(...answerView({ ...fromScore(person, rule(settings())), ...answer }, rule(settings()))), (error) => place.replaceChildren(error.message));
+  return place;
+}
+
+// Who said what of someone, and who they are, by the cell that they belong to.
+function toldOf(cell) {
+  const { readings, covariates, population: of } = page.data.cells;
+  const said = {};
+  if (bySource()) readings.cell.forEach((one, i) => { if (one === cell) said[readings.sources[readings.source[i]]] = [readings.yes[i] + readings.no[i], readings.yes[i]]; });
+  const known = usesCovariates() ? Object.fromEntries(Object.entries(covariates).map(([name, values]) => [name, values[cell]])) : null;
+  return { said, ...who(known ?? (bySource() && of ? { population: of[cell] } : {})) };
+}
+
+const check = latest(300, async (signal) => {
   if (!page.fit) return;
   try {
-    await work(signal);
+    const { findings } = await ask("/api/check", about(), signal);
+    showFindings(findings);
+    verdict(findings);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     fail(error);
   }
-};
-
-const explain = latest(150, quietly(async (signal) => {
-  const asked = { ...about(), ...patient(), new: true, population: population().name };
-  try {
-    byId("sentence").textContent = (await ask("/api/explain", asked, signal)).sentence;
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    byId("sentence").textContent = error.message;
-  }
-}));
-
-const lines = latest(200, quietly(async (signal) => {
-  const asked = { name: door.file().name, ...door.how(), ...settings(), loss: loss() };
-  const answer = await ask("/api/lines", asked, signal);
-  byId("command").textContent = answer.command;
-  byId("python").textContent = answer.python;
-}));
-
-const check = latest(300, quietly(async (signal) => showFindings((await ask("/api/check", about(), signal)).findings)));
-
-const next = latest(300, quietly(async (signal) => {
-  if (!byId("next").open) return;
-  const asked = { cost_per_replicate: Number(byId("replicate-cost").value), budget: Number(byId("budget").value) };
-  showNext(await ask("/api/next", { ...about(), ...asked, population: population().name }, signal));
-}));
-
-const figures = latest(400, quietly(async (signal) => {
-  if (!byId("figures").open) return;
-  await vega();
-  const answer = await ask("/api/figures", about(), signal);
-  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
-  const drawn = await Promise.all(answer.figures.map(async (figure) => {
-    const place = h("div", { role: "img", "aria-label": figure.caption });
-    const spec = { ...figure.spec, config: answer.themes[dark ? "dark" : "light"] };
-    await window.vegaEmbed(place, spec, { ast: true, renderer: "svg", actions: false });
-    return h("figure", {}, place, h("figcaption", {}, figure.caption));
-  }));
-  if (!signal.aborted) fill("figure-list", drawn);
-}));
-
-async function plan() {
-  const rates = Object.fromEntries(population().rates.map((row) => [row.rate, row[population().interval_by]]));
-  const asked = {
-    prevalence: rates.prevalence,
-    false_positive: rates["false-positive"],
-    false_negative: rates["false-negative"],
-    prevalence_width: Number(byId("plan-width").value),
-    cost_per_individual: Number(byId("plan-individual").value),
-    cost_per_replicate: Number(byId("plan-replicate").value),
-    better_than_chance: Boolean(prior.better_than_chance),
-    level: settings().level,
-  };
-  byId("plan-words").textContent = "Simulating studies …";
-  byId("plan-find").disabled = true;
-  try {
-    showPlan(await ask("/api/plan", asked));
-  } catch (error) {
-    byId("plan-words").textContent = error.message;
-  }
-  byId("plan-find").disabled = false;
-}
-
-let vegaLoaded = null;
-
-// The drawing library is large and only needed here.
-function vega() {
-  vegaLoaded ??= new Promise((resolve, reject) => {
-    const script = h("script", { src: "/page/vega.js", onload: resolve, onerror: () => reject(new Error("the figures cannot be drawn")) });
-    document.head.append(script);
-  });
-  return vegaLoaded;
-}
-
-async function download(path, name) {
-  byId("said").textContent = `Making ${name} …`;
-  try {
-    const request = { ...door.how(), ...settings(), loss: loss() };
-    save(await (await door.about(path, request)).blob(), name);
-    byId("said").textContent = `${name} is among your downloads.`;
-  } catch (error) {
-    byId("said").textContent = error.message;
-  }
-}
-
-function save(blob, name) {
-  const address = URL.createObjectURL(blob);
-  h("a", { href: address, download: name }).click();
-  setTimeout(() => URL.revokeObjectURL(address), 10_000);
-}
-
-async function copy(id) {
-  try {
-    await navigator.clipboard.writeText(byId(id).textContent);
-    byId("said").textContent = "Copied.";
-  } catch {
-    getSelection().selectAllChildren(byId(id));
-    byId("said").textContent = "Selected: copy it with the keyboard.";
-  }
-}
-
-byId("get-report").addEventListener("click", () => download("/api/report", "report.html"));
-byId("get-scores").addEventListener("click", () => download("/api/scores", "scores.csv"));
-byId("get-summary").addEventListener("click", () => download("/api/summary", "summary.json"));
-byId("get-data").addEventListener("click", () => save(door.file(), door.file().name));
-byId("plan-find").addEventListener("click", plan);
-byId("copy-command").addEventListener("click", () => copy("command"));
-byId("copy-python").addEventListener("click", () => copy("python"));
-byId("population").addEventListener("change", (event) => { page.part = Number(event.target.value); redrawFit(); });
-for (const id of ["search", "only"]) byId(id).addEventListener("input", redraw);
-for (const id of ["explain-n", "explain-s"]) byId(id).addEventListener("input", () => { redraw(); explain(); });
-for (const id of ["replicate-cost", "budget"]) byId(id).addEventListener("input", next);
-byId("next").addEventListener("toggle", next);
-window.addEventListener("resize", redraw);
-byId("figures").addEventListener("toggle", figures);
-matchMedia("(prefers-color-scheme: dark)").addEventListener("change", figures);
-byId("lattice").addEventListener("click", (event) => {
-  const cell = event.target.closest("td[data-n]");
-  if (!cell) return;
-  byId("explain-n").value = cell.dataset.n;
-  byId("explain-s").value = cell.dataset.s;
-  redraw();
-  explain();
 });
+
+function verdict(findings) {
+  const warning = findings.find((one) => one.severity === "warning");
+  const show = h("button", { type: "button", onclick: () => { byId("checks-title").scrollIntoView(); byId("checks-title").focus(); } }, "What I can do");
+  if (warning) showVerdict("read", warning.sentence, show);
+  else showVerdict("good", "Nothing found speaks against these answers.");
+}
+
+costSliders(kept, (event) => { moved ??= event.timeStamp; });
+beliefs(kept);
+choices(offered.methods, kept);
+showSettings();
+
+byId("undo").addEventListener("click", kept.undo);
+byId("redo").addEventListener("click", kept.redo);
+document.addEventListener("keydown", (event) => {
+  const typing = event.target.matches?.("textarea, input:not([type=range], [type=checkbox], [type=radio])");
+  if (typing || !(event.ctrlKey || event.metaKey) || !["z", "y"].includes(event.key.toLowerCase())) return;
+  event.preventDefault();
+  if (event.key.toLowerCase() === "y" || event.shiftKey) kept.redo();
+  else kept.undo();
+});
+byId("population").addEventListener("change", (event) => { page.part = Number(event.target.value); pins.clear(); redrawFit(); });
+byId("profile").addEventListener("change", (event) => { page.profile = event.target.value || null; redraw(); explain(); });
+byId("more-rates").addEventListener("toggle", () => redraw());
+byId("dock-settings").addEventListener("click", () => {
+  const open = document.body.classList.toggle("settings-open");
+  byId("dock-settings").setAttribute("aria-expanded", String(open));
+  byId("dock-settings").textContent = open ? "Done" : "Settings";
+  if (open) byId("controls").querySelector("summary").focus();
+});
+document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); byId("results").focus(); });
+window.addEventListener("resize", () => page.fit && showRisks(rule(settings()), page.people));

@@ -1,120 +1,58 @@
-// What a fit and the costs look like. Nothing is computed here but decisions.
+// What a fit looks like: headline numbers, rates, findings. Nothing is computed here.
 
-import { decide, totals } from "./decide.js";
 import { rateCurves, riskLines } from "./draw.js";
-import { byId, fill, fillTable, h } from "./dom.js";
-import { chance, count, percent, plural } from "./words.js";
-
-const ROWS = 200; // of the list at once
-const SIGNS = { negative: "−", inconclusive: "?", positive: "+" };
-
-export const tag = (answer) => h("span", { class: `tag ${answer ?? ""}` }, answer ?? "undecided");
+import { byId, fill, fillTable, h, shares, styled } from "./dom.js";
+import { SIGNS, count, percent, plural } from "./words.js";
 
 // What does not depend on the costs.
 export function showFit(fit, part, notes, methods) {
   const population = fit.populations[part];
-  fill("cards", Object.entries(population.headline).map(([name, one]) => card(name, one, fit.options.level)));
-  const sentences = new Set([...notes, ...fit.notes].map((note) => note.sentence));
-  fill("notes", [...sentences].map((sentence) => h("p", { class: "note" }, sentence)));
-  fill("curves", rateCurves(fit.curves[part]));
-  const columns = Object.fromEntries(Object.keys(population.rates[0]).map((name) => [name, methods[name] ?? name]));
-  fillTable("rates", population.rates, columns, (value, name) => (name === "rate" ? value : chance(value)));
+  fill("cards", Object.entries(population.headline).map(([name, one]) => number(name, one, fit.options.level)));
+  const used = fit.populations[part].sources ? "source-not-used" : "covariates-not-used";
+  const kept = [...notes.filter(({ id }) => id !== used || !(population.sources ?? population.odds_ratios)), ...fit.notes];
+  const sentences = new Set(kept.map((note) => note.sentence));
+  fill("notes", sentences.size ? h("details", { class: "card" }, h("summary", {}, plural(sentences.size, "note")),
+    [...sentences].map((sentence) => h("p", { class: "note" }, sentence))) : null);
+  fill("curves", rateCurves(fit.curves[part] ?? {}));
+  const columns = Object.fromEntries(Object.keys(population.rates[0] ?? {}).map((name) => [name, methods[name] ?? name]));
+  fillTable("rates", population.rates, columns, (value, name) => (name === "rate" ? value : percent(value)));
 }
 
-function card(name, { estimate, lower, upper }, level) {
-  const range = lower === null ? "no interval by this method"
-    : `${Math.round(100 * level)}% interval ${percent(lower)} to ${percent(upper)}`;
-  return h("div", { class: "card" }, h("h2", {}, name[0].toUpperCase() + name.slice(1)), h("strong", {}, percent(estimate)),
-    h("span", { class: "quiet" }, range));
+function number(name, { estimate, lower, upper }, level) {
+  const open = typeof lower !== "number";
+  const bar = open ? null : h("div", { class: "range", "aria-hidden": "true" },
+    styled(h("i"), { left: `${100 * lower}%`, right: `${100 * (1 - upper)}%` }), styled(h("b"), { left: `${100 * estimate}%` }));
+  return h("div", { class: "number" }, h("h2", { class: "eyebrow" }, name[0].toUpperCase() + name.slice(1)), h("strong", { class: "dims" }, percent(estimate)), bar,
+    h("span", { class: "small quiet" }, open ? "no interval by this method" : `${percent(lower)} to ${percent(upper)}`),
+    open ? null : h("span", { class: "hidden-words" }, `, interval of ${Math.round(100 * level)}%`));
 }
 
-// What follows from the costs, redrawn whenever they move.
-export function showDecisions(population, costs, chosen) {
-  const sums = totals(population.cells, costs);
-  const all = Object.values(sums).reduce((sum, number) => sum + number, 0) || 1;
-  fill("answers", Object.entries(sums).map(([answer, number]) =>
-    h("span", {}, tag(answer), ` ${count(number)} (${percent(number / all)})`)));
-  fill("risks", riskLines(costs, population.cells, byId("risks").clientWidth));
-  showLattice(population.decisions, costs, chosen);
+// How many get which answer.
+export function showAnswers(sums) {
+  const all = Object.values(sums).reduce((sum, one) => sum + one, 0);
+  byId("answers-title").textContent = `Answers for ${plural(all, "individual")}`;
+  fill("shares", shares(sums, true));
+  fill("answers", Object.entries(sums).map(([answer, one]) => h("span", { "data-answer": answer }, `${SIGNS[answer] ?? "–"} ${answer} `, h("b", {}, count(one)))));
+  fill("dock-answers", Object.entries(sums).map(([answer, one]) => h("span", { class: `pill ${answer}`, "aria-hidden": "true" }, h("i", {}, SIGNS[answer] ?? "–"), count(one))));
 }
 
-function showLattice(rows, costs, chosen) {
-  const most = Math.max(...rows.map((row) => row.n));
-  const byN = Map.groupBy ? Map.groupBy(rows, (row) => row.n) : grouped(rows);
-  const cell = (row) => {
-    const answer = decide(row.probability, costs);
-    const here = row.n === chosen.n && row.s === chosen.s;
-    const title = `${row.s} of ${row.n} positive: ${answer ?? "undecided"}`;
-    return h("td", { class: `${answer ?? ""}${here ? " chosen" : ""}`, "data-n": row.n, "data-s": row.s, title },
-      chance(row.probability), h("small", {}, SIGNS[answer] ?? "–", h("span", { class: "word" }, ` ${answer ?? ""}`)));
-  };
-  const head = Array.from({ length: most + 1 }, (_, s) => h("th", { scope: "col" }, s));
-  fill("lattice", h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "positives"), head)),
-    h("tbody", {}, [...byN].map(([n, own]) => h("tr", {}, h("th", { scope: "row" }, `of ${n}`), own.map(cell)))));
-}
-
-function grouped(rows) {
-  const groups = new Map();
-  for (const row of rows) groups.set(row.n, [...(groups.get(row.n) ?? []), row]);
-  return groups;
-}
-
-// Everyone by name where there are names, cell by cell where there are none.
-export function showPeople(data, population, costs) {
-  const byPair = new Map(population.cells.map((cell) => [`${cell.n},${cell.s}`, cell]));
-  const search = byId("search").value.trim().toLowerCase();
-  const only = byId("only").value;
-  const shown = [];
-  let found = 0;
-  for (const person of people(data, population)) {
-    const cell = byPair.get(`${person.n},${person.s}`);
-    const answer = decide(cell?.score ?? null, costs);
-    if ((only && answer !== only) || !person.name.toLowerCase().includes(search)) continue;
-    found += 1;
-    if (shown.length < ROWS) shown.push({ ...cell, ...person, answer });
-  }
-  const columns = { name: "individual", n: "n", s: "s", score: "probability", interval: "interval", answer: "answer" };
-  fillTable("people", shown, columns, (value, name, row) => {
-    if (name === "answer") return tag(value);
-    if (name === "score") return chance(value);
-    if (name === "interval") return row.lower === null ? "" : `${chance(row.lower)} to ${chance(row.upper)}`;
-    return value;
-  });
-  const more = found > shown.length ? `; the first ${count(shown.length)} are shown, the download has them all` : "";
-  byId("people-count").textContent = `${plural(found, data.individuals ? "individual" : "row")} found${more}.`;
-}
-
-function* people(data, population) {
-  const named = data.individuals;
-  if (!named) {
-    for (const cell of population.cells) yield { name: plural(cell.weight, "individual"), n: cell.n, s: cell.s };
-    return;
-  }
-  for (let i = 0; i < named.name.length; i += 1) {
-    if (named.population && named.population[i] !== population.name) continue;
-    yield { name: named.name[i], n: named.n[i], s: named.s[i] };
-  }
+export function showRisks(best, cells) {
+  if (!byId("more-rates").open) return;
+  const once = [...new Map(cells.map((cell) => [cell.score, cell])).values()];
+  fill("risks", riskLines(best, once, byId("risks").clientWidth));
 }
 
 export function showFindings(findings) {
-  const warnings = findings.filter((one) => one.severity === "warning");
-  fill("warned", warnings.length ? h("p", { class: "problem" }, warnings[0].sentence, " ", h("a", { href: "#checks-title" }, "What to do")) : []);
   fill("checks", findings.length
     ? findings.map((one) => h("p", { class: one.severity === "warning" ? "problem" : "note" }, one.sentence, " ", h("em", {}, one.advice)))
     : h("p", {}, "Nothing to report: the data identify the rates, and the model describes the counts."));
 }
 
-export function showNext(answer) {
-  byId("next-words").textContent = answer.replicates
-    ? `Measure ${plural(answer.replicates, "individual")} once more, then look again:` : "It pays for nobody at this cost.";
-  const rows = answer.rows.filter((row) => row.measure).sort((a, b) => a.rank - b.rank);
-  const columns = { measure: "individuals to measure", n: "n", s: "s", decision: "answer now", worth: "worth of a replicate" };
-  fillTable("next-table", rows, columns, (value, name) => (name === "decision" ? tag(value) : name === "worth" ? chance(value) : value));
-}
+const LIGHTS = { good: ["✓", "Good to use."], read: ["!", "Read first."], stop: ["×", "Do not use yet."] };
 
-export function showPlan(answer) {
-  byId("plan-words").textContent = answer.sentence;
-  const columns = { individuals: "individuals", replicates: "replicates", tests: "tests", cost: "cost", probability: "probability of the goal", reached: "reached" };
-  const there = Object.fromEntries(Object.entries(columns).filter(([name]) => answer.rows.length && name in answer.rows[0]));
-  fillTable("plan-table", answer.rows, there, (value, name) => (name === "probability" ? chance(value) : typeof value === "number" ? count(value) : value));
+// Three lights, each with a shape, a word and one sentence; `action` is a button, or nothing.
+export function showVerdict(kind, sentence, action) {
+  fill("verdict", kind === null ? null : h("div", { class: `verdict ${kind}` },
+    h("span", { class: "lights", "aria-hidden": "true" }, Object.entries(LIGHTS).map(([one, [sign]]) => h("i", { class: one === kind ? "on" : "" }, sign))),
+    h("p", {}, h("b", {}, LIGHTS[kind][1]), " ", sentence), action));
 }
