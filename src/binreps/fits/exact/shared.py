@@ -27,7 +27,7 @@ from binreps.fits.exact.conditional import (
     snapped,
 )
 from binreps.fits.exact.density import Density, Mixtures, informative
-from binreps.fits.exact.gauss import Interval, jacobi_polynomials, series_matrix, series_tail
+from binreps.fits.exact.gauss import Interval, jacobi_polynomials, jacobi_rule, series_matrix, series_tail
 from binreps.fits.exact.grid import Grid
 from binreps.fits.exact.integrated import LEAST_ERROR, SCORE_TOLERANCE, SLOW, Integrated, has_cell
 from binreps.fits.exact.marginal import Marginal, Panels, Scale
@@ -50,6 +50,10 @@ _AGREED = 1e-8  # two marginals that differ by less mass are the same
 _TAIL = 1e-9  # a series has died out when its last terms are this small
 _NO_MASS = 1e-15  # of the heaviest point
 _HALVINGS = 7  # of a marginal of θ
+_THIN, _MOMENTS = (
+    0.3,
+    48,
+)  # sds of θ given (p, q), over those of θ; and how many moments tell its density then
 
 
 class SharedGrid:
@@ -336,6 +340,9 @@ class SharedPosterior(Integrated):
     @cached_property
     def _prevalence(self) -> Marginal:
         """The marginal of θ, from finer and finer points (p, q) until two agree."""
+        inner, mass, sd = self.shared.grid.inner[self.which], self.shared.grid.mass, self.shared.sd
+        if float(np.sqrt(mass @ inner.variance)) < _THIN * sd[2 + self.which]:
+            return self._by_moments()
         before, grid = self.shared.check, self.shared.grid
         while True:
             panels, masses = self._panels(grid)
@@ -346,6 +353,21 @@ class SharedPosterior(Integrated):
             before, grid = grid, finer
         error = max(change, float(self._tails(panels, masses).max()))
         return Panels(list(zip(panels, masses, strict=True)), error)
+
+    def _by_moments(self) -> Marginal:
+        """The marginal of θ where lines are thin: as a sum of lines it is rough, but its moments are not."""
+        inside = rate_interval(self.shared.prior.prevalence, 0.0, 1.0)
+        kind = (_MOMENTS, inside.a, inside.b)
+        found = []
+        for grid in (self.check, self.grid):
+            theta = np.broadcast_to(grid.parameters[0], grid.mass.shape).ravel()
+            moments = sum(
+                jacobi_polynomials(*kind, theta[b]) @ grid.mass.ravel()[b] for b in _blocks(theta.size)
+            )
+            back = series_matrix(*kind) * jacobi_rule(*kind).weights
+            found.append(moments @ back)
+        error = SLOW * float(np.abs(found[1] - found[0]).sum() + series_tail(inside, found[1][None])[0])
+        return Panels([(inside, found[1])], error)
 
     def _masses(self, grid: SharedGrid, panels: list[Interval]) -> Float:
         return np.stack([grid.theta_masses(self.which, panel) for panel in panels])
