@@ -368,7 +368,8 @@ def test_a_plan_draws_its_truth_from_the_region_and_analyses_with_it(monkeypatch
     found = br.plan(
         INFORMED, error_margin=0.45, individuals=[30], replicates=[3], data_sets=50, rng=1
     )  # a margin that no rate below ½ could have
-    assert seen == [INFORMED] * 50
+    assert len(seen) >= 20  # until the answer is clear
+    assert all(prior == INFORMED for prior in seen)
     assert found.designs[0].reached == "yes"
     with pytest.raises(OptionError, match=r"error_margin must be between 0 and 0.25, got 0.45"):
         br.plan(TRUTH, error_margin=0.45, individuals=[30], replicates=[3], data_sets=50, rng=1)

@@ -88,6 +88,13 @@ class Interval:
         scale = (self.a + self.b + 1) * np.log(self.length)
         return np.asarray(np.log(jacobi_rule(size, self.a, self.b).weights) + scale)
 
+    def log_steps(self, size: int) -> Float:
+        """Logarithms of the weights of the rule for ∫ f(x) dx."""
+        x = self.nodes(size)
+        return np.asarray(
+            self.log_weights(size) - self.a * np.log(x - self.lower) - self.b * np.log(self.upper - x)
+        )
+
     def unit(self, x: Any) -> Any:
         """Positions in the interval as fractions of it."""
         return np.clip((np.asarray(x, dtype=float) - self.lower) / self.length, 0.0, 1.0)
