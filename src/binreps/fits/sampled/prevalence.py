@@ -17,7 +17,6 @@ from binreps.fits.sampled.prior import SourcePrior
 from binreps.model import Float
 from binreps.readings import Readings
 
-
 _FLAT = 0.02  # of the precision of proposals of α: at most seven apart
 
 
@@ -272,7 +271,7 @@ class Slopes(Groups):
     def _informed(self, at: Float, odds: Float) -> Float:
         """The information at some coefficients, never quite 0: shape (chains, coefficients, coefficients).
 
-        Where nobody is positive the density of α has a tail without any; proposals are then wide, not endless.
+        Where nobody is positive the tail of α has none; proposals are then wide, not endless.
         """
         theta, first = expit(odds), expit(at[0])
         size = len(at)
