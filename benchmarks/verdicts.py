@@ -119,7 +119,8 @@ FAMILIES: dict[str, tuple[Callable[[np.random.Generator], Data], str | None]] = 
 def trial(family: str, studies: int, seed: int) -> dict[str, Any]:
     """How often each model was preferred, each light shown, and a verdict false."""
     draw, truth = FAMILIES[family]
-    preferred, lights, reasons, seconds = Counter[str](), Counter[str](), Counter[str](), []
+    preferred, used = Counter[str](), Counter[str]()
+    lights, reasons, seconds = Counter[str](), Counter[str](), []
     false = 0
     for i in range(studies):
         data = draw(np.random.default_rng([seed, i]))
@@ -128,16 +129,18 @@ def trial(family: str, studies: int, seed: int) -> dict[str, Any]:
         verdict = comparison.verdict
         seconds.append(time.process_time() - start)
         preferred[comparison.preferred] += 1
+        used[comparison.chosen] += 1
         lights[verdict.light] += 1
         reasons[verdict.reason] += 1
         false += verdict.reason in MISFIT
         if i % 10 == 9:
-            say(f"{family} {i + 1}: {dict(preferred)} {dict(lights)} {dict(reasons)}")
+            say(f"{family} {i + 1}: {dict(preferred)} {dict(used)} {dict(lights)} {dict(reasons)} {false}")
     return {
         "family": family,
         "studies": studies,
         "true model": truth or "none",
         "preferred": ", ".join(f"{name} {count}" for name, count in preferred.most_common()),
+        "used": ", ".join(f"{name} {count}" for name, count in used.most_common()),
         "lights": ", ".join(f"{name} {count}" for name, count in lights.most_common()),
         "says misfit": false,
         "seconds, median": f"{np.median(seconds):.2f}",

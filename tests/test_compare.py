@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -203,6 +205,17 @@ def test_the_table_says_what_was_tried_and_who_gets_another_answer() -> None:
     assert (verdict.light, verdict.reason, verdict.model) == ("amber", "other-model", "correlated")
     assert verdict.action == Action("model", "correlated")
     assert f"{expected} of 600 answers" in verdict.sentence
+
+
+def test_a_model_that_its_checks_refute_gives_way_to_one_that_ties_and_fits() -> None:
+    plain, other = made("common", [-9.0] * 4), made("correlated", [-8.0] * 4)
+    refuted = replace(plain, check=lambda _: warning("over-dispersion"))
+    comparison = Comparison((refuted, other), br.Loss())
+    assert (comparison.preferred, comparison.chosen) == ("common", "correlated")
+    assert comparison.verdict.light == "amber"
+    both = Comparison((refuted, replace(other, check=lambda _: warning("count-table"))), br.Loss())
+    assert both.chosen == "common"
+    assert both.verdict.light == "red"
 
 
 def test_a_region_that_is_chosen_is_that_of_every_model() -> None:

@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,7 +82,7 @@ def test_fit_is_the_summary_of_the_library(client: TestClient, chosen: Any, sett
     content = client.post("/api/fit", json={"cells": CELLS, **chosen}).json()
     curves = content.pop("curves")
     assert len(content.pop("scores")["score"]) == len(CELLS["n"])
-    assert content == json.loads(json.dumps(summary(br.analyse(COUNTS, settings))))
+    assert content == json.loads(json.dumps(summary(br.analyse(COUNTS, replace(settings, model=None)))))
     assert set(curves[0]) == {"prevalence", "false_positive", "false_negative"}
 
 
@@ -128,7 +129,9 @@ def test_scores_by_covariates_belong_to_their_individuals(client: TestClient) ->
     wells = [f"well {k}" for k in range(1, 7)]
     fit = br.fit(WELLS_FILE, individual="sample", replicates=wells, covariates="temperature")
     s = [sum(int(row[well]) for well in wells) for row in rows]
-    expected = fit.score([6] * 90, s, covariates={"temperature": [float(row["temperature"]) for row in rows]})
+    expected = fit.score(
+        [6] * len(rows), s, covariates={"temperature": [float(row["temperature"]) for row in rows]}
+    )
     scores = [fitted["scores"]["score"][cell] for cell in people["cell"]]
     assert scores == pytest.approx(expected.tolist(), abs=1e-6)
     answer = {"cells": content["cells"], "model": "covariates", "n": 6, "s": 2, "new": True}
@@ -325,6 +328,25 @@ def test_report_and_summary_name_the_clients_file_and_no_folder(client: TestClie
     kept = Path(tempfile.mkdtemp(), "summary.json")
     kept.write_text(json.dumps(content), encoding="utf-8")
     assert br.load_fit(kept) == br.fit_bayes(screening_counts())
+
+
+def test_a_card_for_the_bedside(client: TestClient) -> None:
+    page = upload(client, "/api/card", EXAMPLE, request={**NAMED, "title": "Rapid <test>"}).text
+    assert "Rapid &lt;test&gt;" in page
+    assert "tests.csv" in page
+    by_source = {"columns": {"source": "reader", "truth": "truth"}, "model": "sources"}
+    assert "source" in sentence(upload(client, "/api/card", READERS_FILE.read_bytes(), request=by_source))
+
+
+def test_models_are_compared_and_the_better_one_is_named(client: TestClient) -> None:
+    cells = upload(client, "/api/counts", WELLS_FILE.read_bytes()).json()["cells"]
+    content = client.post("/api/compare", json={"cells": cells}).json()
+    expected = br.compare(WELLS_FILE, individual="sample", replicates=[f"well {k}" for k in range(1, 7)])
+    assert content["preferred"] == expected.preferred == "correlated"
+    assert content["verdict"]["sentence"] == expected.verdict.sentence
+    assert content["verdict"]["action"]["value"] == "correlated"
+    dear = client.post("/api/compare", json={"cells": cells, "loss": {"inconclusive": 0.45}}).json()
+    assert dear["verdict"]["numbers"]["changed"] != content["verdict"]["numbers"]["changed"]
 
 
 def test_without_a_file_the_cells_are_scored(client: TestClient) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from binreps.counts import UNKNOWN
 from binreps.decide.checks.findings import Findings
 from binreps.decide.loss import Loss, decision_words
-from binreps.decide.verdict import Verdict, reached
+from binreps.decide.verdict import MISFIT, Verdict, reached
 from binreps.fits.base import AnyFit
 from binreps.fits.left_out import LeftOut
 from binreps.table import Table
@@ -126,13 +126,27 @@ class Comparison:
         return self.tried[0]
 
     @cached_property
-    def preferred(self) -> str:
-        """The simplest model that no other beats outright."""
-        return next(
-            one.model
+    def _unbeaten(self) -> list[Tried]:
+        """The models that no other beats outright, the simplest first."""
+        return [
+            one
             for one in self.tried
             if not any(self.difference(other.model, one.model).outright for other in self.tried)
-        )
+        ]
+
+    @property
+    def preferred(self) -> str:
+        """The simplest model that no other beats outright."""
+        return self._unbeaten[0].model
+
+    @cached_property
+    def chosen(self) -> str:
+        """The simplest model that is not refuted: neither beaten, nor by its own checks.
+
+        Where the checks refute all that are not beaten, it is the preferred one.
+        """
+        fits = (one.model for one in self._unbeaten if not set(MISFIT) & _names(one.findings))
+        return next(fits, self.preferred)
 
     def difference(self, model: str, other: str) -> Difference:
         """How much better one model predicts individuals than another.
@@ -149,17 +163,17 @@ class Comparison:
 
     @property
     def verdict(self) -> Verdict:
-        """Whether the preferred model can be used, and what it changes."""
-        chosen = self[self.preferred]
+        """Whether the chosen model can be used, and what it changes."""
+        chosen = self[self.chosen]
         return reached(chosen.findings, chosen.model, self.numbers, self.simplest.model)
 
     @property
     def numbers(self) -> dict[str, float]:
-        """Behind the verdict: what the preferred model changes, and how much better it predicts."""
-        found = self.difference(self.preferred, self.simplest.model)
+        """Behind the verdict: what the chosen model changes, and how much better it predicts."""
+        found = self.difference(self.chosen, self.simplest.model)
         return {
             "individuals": float(self.simplest.left_out.weight.sum()),
-            "changed": float(self.changed(self.preferred)),
+            "changed": float(self.changed(self.chosen)),
             "difference": found.value,
             "se": found.se,
             "models": float(len(self.tried)),
@@ -196,7 +210,7 @@ class Comparison:
         rows = [self._row(one) for one in self.tried]
         columns = {name: [row[name] for row in rows] for name in rows[0]}
         refused = [f"{model}: {why}" for model, why in self.refused.items()]
-        return Table(columns, title=f"preferred: {self.preferred}", note="\n".join(refused))
+        return Table(columns, title=f"chosen: {self.chosen}", note="\n".join(refused))
 
     def _row(self, one: Tried) -> dict[str, Any]:
         """What is shown of one model."""
@@ -234,6 +248,11 @@ def _pair_se(a: Tried, b: Tried) -> float:
         return 0.0
     spread = float(weight @ (gap - weight @ gap / total) ** 2)
     return float(np.sqrt(total / (total - 1) * spread))
+
+
+def _names(findings: Findings) -> set[str]:
+    """The names of the warnings."""
+    return {one.name for one in findings.warnings}
 
 
 def _keys(records: LeftOut) -> Any:

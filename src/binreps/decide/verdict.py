@@ -25,7 +25,8 @@ FOUND = MappingProxyType(
 """What the data say where a model is preferred, by its id."""
 
 _UNTOLD = ("no-data", "not-identifiable", "one-reading", "two-sources", "at-chance", "chains-disagree")
-_MISFIT = ("count-table", "over-dispersion")
+MISFIT = ("count-table", "over-dispersion")
+"""The findings that refute a model."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +81,7 @@ def reached(
     """
     if (one := _first(findings, _UNTOLD)) is not None:
         return Verdict("red", one.sentence, one.name, model, one.action, numbers)
-    if (one := _first(findings, _MISFIT)) is not None:
+    if (one := _first(findings, MISFIT)) is not None:
         if simplest is None:
             return Verdict("amber", one.sentence, one.name, model, one.action, numbers)
         said = f"None of {numbers['models']:.0f} models that were tried describes these data. {one.sentence}"

@@ -273,6 +273,10 @@ class Fit(AnyFit):
         return {"score": score, "lower": lower, "upper": upper}
 
     @kinds_checked
+    def from_text(self, typed: Mapping[str, str]) -> dict[str, Any]:
+        """Covariates that were typed, as values of the columns that the fit uses."""
+        return dict(typed) if self.records is None else self.records.from_text(typed)
+
     def profile(self, covariates: Mapping[str, Any]) -> Fit:
         """The fit for whoever has these covariates, where the fit uses any."""
         raise OptionError(f"the fit uses no covariates, got {shown(dict(covariates))}")

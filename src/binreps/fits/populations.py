@@ -144,6 +144,7 @@ class PopulationsFit(AnyFit):
         """
         return self._shared.error
 
+    @kinds_checked
     def marginal(self, name: str) -> Marginal:
         """The posterior of one of the shared rates, false_positive or false_negative.
 

@@ -149,20 +149,20 @@ class SourcesFit(Fit):
     # Individuals -----------------------------------------------------------------------------------
 
     def _chances(self, asked: tuple[Any, ...], *, new: bool, **about: Any) -> Estimate:
-        records, shape = self._asked(asked, **about)
+        records, shape = self.asked(asked, **about)
         found = self.posterior.chances(records, new=new)
         return Estimate(*(value.reshape(shape)[()] for value in found))
 
     def _ends(self, asked: tuple[Any, ...], level: float, *, new: bool, **about: Any) -> list[Estimate]:
         check_level(level)
-        records, shape = self._asked(asked, **about)
+        records, shape = self.asked(asked, **about)
         found = self.posterior.quantiles(records, [(1 - level) / 2, (1 + level) / 2], new=new)
         return [Estimate(*(value.reshape(shape)[()] for value in end)) for end in found]
 
     def _interval_error(self, asked: tuple[Any, ...], level: float, *, new: bool, **about: Any) -> Any:
         return np.max([end.error for end in self._ends(asked, level, new=new, **about)], axis=0)
 
-    def _asked(
+    def asked(
         self, asked: tuple[Any, ...], population: Any = None, covariates: Mapping[str, Any] | None = None
     ) -> tuple[Readings, tuple[int, ...]]:
         """The records that are asked about, with who they are; those of the data if none are."""
@@ -192,6 +192,11 @@ class SourcesFit(Fit):
             word = "population" if own.by_population else "covariates"
             raise OptionError(f"the prevalence depends on {word}: give {word}=… for those asked about")
         return records._with(people=own.asked(given, len(records)))
+
+    def from_text(self, typed: Mapping[str, str]) -> dict[str, Any]:
+        """Covariates that were typed, as values of the columns that the fit uses."""
+        people = self.readings.people
+        return dict(typed) if people is None else people.study.from_text(typed)
 
     def left_out(self) -> LeftOut:
         """The log predictive density of every record, given all others; smoothed, as there are draws only."""

@@ -34,7 +34,7 @@ def analysed(data: Any, settings: Settings, truth: Any = None) -> Analysis:
     whole = Data.of(data)
     judge = None if truth is None else Data.of(truth)
     comparison = _comparison(whole, settings)
-    offer = MODELS[comparison.preferred if comparison else _spoken(whole, settings)]
+    offer = MODELS[comparison.chosen if comparison else _spoken(whole, settings)]
     ready = comparison[offer.id].fit if comparison else None
     if settings.method != "bayes" and offer.needs is not None:
         raise OptionError(f"the model {offer.id} is fitted by the method bayes, got {settings.method!r}")

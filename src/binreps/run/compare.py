@@ -51,7 +51,8 @@ def compare(
     Returns
     -------
     Comparison
-        `.table()`, `.preferred`, `.verdict`, `.changes(model)`, and the fits: `comparison["correlated"].fit`.
+        `.table()`, `.preferred`, `.chosen`, `.verdict`, `.changes(model)`, and the fits, such as
+        `comparison["correlated"].fit`.
 
     Examples
     --------

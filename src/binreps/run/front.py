@@ -539,7 +539,7 @@ def source_data(
     if settings.model == "sources" or (settings.model in (AUTO, None) and source.by):
         readings, notes = source_readings(reading, MOST, who=whose(reading, **source.design))
         return replace(data, readings=readings), notes
-    if settings.model == AUTO and several is None:
+    if settings.model == AUTO and settings.method == "bayes" and several is None:
         for look in looks:
             if look.findings and look.kind in ("reader-differences", "fixed-panel"):
                 return replace(data, readings=look.readings), ()

@@ -135,6 +135,7 @@ def _part(part: Part, analysis: Analysis, individuals: Table | None) -> dict[str
         "again_total": sum(part.again["weight"]),
         "by_source": part.sources is not None,
         "source_words": _source_words(part),
+        "worst": _worst(part),
         "sources": [] if part.sources is None else list(part.sources),
         "calibration": "" if part.sources is None else str(part.fit.calibration),
         "rates": named_rates(part),
@@ -205,14 +206,21 @@ def _who(individuals: Table | None, analysis: Analysis, name: str | None) -> Map
     return {key: list(dict.fromkeys(names)) for key, names in found.items()}
 
 
+def _worst(part: Part) -> list[dict[str, Any]]:
+    """The sources that err most, both ways together, as many as a first page has room for."""
+    rows = [] if part.sources is None else list(part.sources)
+    return sorted(rows, key=lambda row: -(row["false_positive"] + row["false_negative"]))[:_NAMES]
+
+
 def _source_words(part: Part) -> str:
     """Who read, and who is poor, in a sentence."""
     if part.sources is None:
         return ""
     poor = [str(row["source"]) for row in part.sources if row["worse_than_chance"] > 0.5]
     worse = f" Worse than chance: {', '.join(poor[:_NAMES])}." if poor else ""
-    names = f"{plural(len(part.sources), 'source')} gave the readings, each with error rates of its own."
-    return f"{names}{worse} Who said what decides: use `binreps decide --source` for the next individual."
+    shown = ", of whom those who err most are shown" if len(part.sources) > _NAMES else ""
+    names = f"{plural(len(part.sources), 'source')} gave the readings{shown}; all of them below."
+    return f"{names}{worse} Who said what decides: `binreps decide --source` answers for the next individual."
 
 
 def _answers(answers: dict[str, int]) -> list[tuple[str, int, float]]:

@@ -53,7 +53,7 @@ def summary(analysis: Analysis) -> dict[str, Any]:
             "identifiable": analysis.fit.identifiable,
         },
         "verdict": verdict_values(analysis.verdict),
-        "comparison": None if analysis.comparison is None else _comparison(analysis.comparison),
+        "comparison": None if analysis.comparison is None else comparison_values(analysis.comparison),
         "answers": analysis.answers,
         "populations": [_part(part) for part in analysis.parts],
         "numerical_error": analysis.fit.error,
@@ -179,12 +179,13 @@ def verdict_values(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _comparison(comparison: Comparison) -> dict[str, Any]:
-    """The models that were compared, and whose answer the preferred one changes."""
+def comparison_values(comparison: Comparison) -> dict[str, Any]:
+    """The models that were compared, and whose answer the chosen one changes."""
     return {
         "preferred": comparison.preferred,
+        "chosen": comparison.chosen,
         "models": table_rows(comparison.table()),
-        "changes": table_rows(comparison.changes(comparison.preferred)),
+        "changes": table_rows(comparison.changes(comparison.chosen)),
         "refused": dict(comparison.refused),
     }
 

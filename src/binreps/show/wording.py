@@ -325,14 +325,15 @@ def _better(row: dict[str, Any], place: int) -> str:
     if not place:
         return "–"
     tie = "" if row["outright"] else " (tie)" if row["difference"] > -max(4, 2 * row["se"]) else " (worse)"
-    return f"{row['difference']:.1f} ± {row['se']:.1f}{tie}"
+    return f"{round(row['difference'], 1) + 0:.1f} ± {row['se']:.1f}{tie}"
 
 
 def chosen_words(comparison: Comparison, door: str) -> str:
     """Which model is used, and how to use another."""
-    used, first = MODELS[comparison.preferred], comparison.simplest.model
-    other = next((one for one in comparison.models if one != used.id), first)
-    wanted = first if used.id != first else other
+    used, first = MODELS[comparison.chosen], comparison.simplest.model
+    others = [one for one in comparison.tried if one.model != used.id]
+    best = max(others, key=lambda one: one.left_out.total, default=comparison.simplest).model
+    wanted = first if used.id != first else best
     said = f"used: {used.name}; another: {Action('model', wanted).words(door)}"
     refused = [f"not tried: {MODELS[model].name}, as {why}" for model, why in comparison.refused.items()]
     return "; ".join([said, *refused])

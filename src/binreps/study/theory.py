@@ -62,7 +62,7 @@ def majority_probability(n: ArrayLike, chance: ArrayLike) -> Any:
     >>> majority_probability([1, 2, 3], 0.1).round(3)
     array([0.1  , 0.01 , 0.028])
     """
-    n_values, a = whole_numbers("n", n), _numbers("chance", chance, 0, 1)
+    n_values, a = _at_chance(n, chance)
     return _plain(_at_least(n_values // 2 + 1, n_values, a))
 
 
@@ -78,7 +78,7 @@ def tie_probability(n: ArrayLike, chance: ArrayLike) -> Any:
     >>> tie_probability([1, 2, 4], 0.5)
     array([0.   , 0.5  , 0.375])
     """
-    return _plain(_tie(whole_numbers("n", n), _numbers("chance", chance, 0, 1)))
+    return _plain(_tie(*_at_chance(n, chance)))
 
 
 @kinds_checked
@@ -94,7 +94,7 @@ def median_mean(n: ArrayLike, chance: ArrayLike) -> Any:
     >>> median_mean([0, 1, 2, 3, 4], 0.1).round(3)
     array([  nan, 0.1  , 0.1  , 0.028, 0.028])
     """
-    return _plain(_delta(whole_numbers("n", n), _numbers("chance", chance, 0, 1)))
+    return _plain(_delta(*_at_chance(n, chance)))
 
 
 @kinds_checked
@@ -108,7 +108,7 @@ def median_variance(n: ArrayLike, chance: ArrayLike) -> Any:
     >>> median_variance([1, 2, 3], 0.1).round(4)
     array([0.09  , 0.045 , 0.0272])
     """
-    return _plain(_gamma(whole_numbers("n", n), _numbers("chance", chance, 0, 1)))
+    return _plain(_gamma(*_at_chance(n, chance)))
 
 
 def _delta(n: Int, a: Any) -> Float:
@@ -601,6 +601,18 @@ def _checked(score: Score) -> Score:
     if score not in SCORES:
         raise OptionError(f'score must be "average" or "median", got {score!r}')
     return score
+
+
+def _at_chance(n: ArrayLike, chance: ArrayLike) -> tuple[Int, Float]:
+    """Numbers of replicates and chances, as they came, which must go together."""
+    counts, chances = whole_numbers("n", n), _numbers("chance", chance, 0, 1)
+    try:
+        np.broadcast_shapes(counts.shape, chances.shape)
+    except ValueError:
+        raise OptionError(
+            f"n and chance must go together, got shapes {counts.shape} and {chances.shape}"
+        ) from None
+    return counts, chances
 
 
 def _numbers(name: str, values: ArrayLike, low: float, high: float) -> Float:

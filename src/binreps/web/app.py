@@ -36,6 +36,7 @@ from binreps.web.guard import Guard
 from binreps.web.progress import LINES, Followed
 from binreps.web.requests import (
     Body,
+    CardRequest,
     ExplainRequest,
     FileRequest,
     FitRequest,
@@ -228,6 +229,11 @@ def _add_json(app: FastAPI, run: Run) -> None:
         """What to know before believing the fit."""
         return Json(await run(work.checked, request))
 
+    @app.post("/api/compare", tags=["counts"])
+    async def compare(request: FitRequest, accept: Accept = "") -> Response:
+        """Every model that the cells allow, which one describes the individuals best, and the verdict."""
+        return await _told(run, accept, work.compared_models, request)
+
     @app.post("/api/next", tags=["counts"])
     async def measure_next(request: NextRequest) -> Response:
         """Which individuals to measure again, if there is a budget of replicates."""
@@ -319,6 +325,12 @@ def _add_files(app: FastAPI, run: Run, kept: uploads.Uploads) -> None:
         """The report, as one HTML page that needs no network."""
         content = await asked(file, upload, work.written_report, FileRequest.model_validate_json(request))
         return _download(content, _TYPES["html"], "report.html")
+
+    @app.post("/api/card", tags=["files"], response_class=Response)
+    async def card(request: RequestText = "{}", file: Optional = None, upload: UploadId = None) -> Response:
+        """A card for the bedside: enter s of n, read the answer; one HTML page that needs no network."""
+        content = await asked(file, upload, work.written_card, CardRequest.model_validate_json(request))
+        return _download(content, _TYPES["html"], "card.html")
 
     @app.post("/api/summary", tags=["files"])
     async def summary(

@@ -164,7 +164,7 @@ def _most_bytes(scope: Scope) -> int:
     return limits.UPLOAD_BYTES if scope["path"] in FORMS else limits.BODY_BYTES
 
 
-FORMS = frozenset(f"/api/{name}" for name in ("columns", "counts", "scores", "report", "summary"))
+FORMS = frozenset(f"/api/{name}" for name in ("columns", "counts", "scores", "report", "card", "summary"))
 """The paths that take a file."""
 
 

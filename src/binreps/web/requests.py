@@ -258,6 +258,13 @@ class FileRequest(Choices):
     cells: Cells | None = Field(None, description="The data, where no file is sent.")
 
 
+class CardRequest(FileRequest):
+    """Whose card for the bedside, and what is on it."""
+
+    title: str = Field("Repeated test", max_length=200, description="The name of the test.")
+    population: str | None = Field(None, description="The population it is for, if there are several.")
+
+
 class LinesRequest(FileRequest):
     """The name of a file, and how it is analysed."""
 
