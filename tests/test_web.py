@@ -483,7 +483,9 @@ def test_another_sheet_is_described_and_counted_without_a_new_upload(client: Tes
     assert odd["test 2"] == ({"weak": 1}, {"nd": 1})
     how = {"sheet": "Data", "columns": {**second["proposed"], "missing": "weak"}}
     counted = client.post("/api/counts", data={"upload": first["id"], "request": json.dumps(how)}).json()
-    assert counted["cells"] == {"n": [1, 2, 2], "s": [0, 1, 2], "weight": [2, 1, 1]}
+    cells = counted["cells"]
+    assert [cells[name] for name in ("n", "s", "weight")] == [[2, 1, 2], [2, 0, 1], [1, 2, 1]]
+    assert cells["readings"]["sources"] == ["test 1", "test 2"]
     assert counted["read_as"][0].startswith("read as one row per individual, one column per replicate")
     assert {note["id"] for note in counted["notes"]} == {"words-for-no-result"}
     assert "file: send one" in sentence(client.post("/api/columns"))
