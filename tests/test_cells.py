@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from binreps.fits.exact.cells import Cells, LogDensity, lines, resolve
 from numpy.testing import assert_allclose
+
+from binreps.fits.exact.cells import Cells, LogDensity, lines, resolve
 
 FAR = 60.0
 SQUARE = Cells(np.full((2, 1), -FAR), np.full((2, 1), FAR), np.zeros(1, bool))
