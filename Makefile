@@ -2,17 +2,29 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+QUICK := --numprocesses auto --dist loadfile -m "not slow" --hypothesis-profile quick
 
-.PHONY: demo quick test fuzz lint bench paper docs clean
+.PHONY: demo quick test cover floors fuzz lint bench paper docs release clean
 
 demo: $(VENV)/installed  ## analyse the bundled example, and write the report to demo/
 	$(BIN)/binreps analyse --out demo
 
 quick: $(VENV)/developed  ## the tests that take a minute: no browser, Spark, PyMC or long simulation
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadfile -m "not slow" --hypothesis-profile quick
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest $(QUICK)
 
 test: $(VENV)/developed  ## all tests and doctests
 	$(BIN)/pytest --numprocesses auto --dist loadfile
+
+cover: $(VENV)/developed  ## all tests, and which lines no test runs
+	$(BIN)/pytest --numprocesses auto --dist loadfile --cov binreps --cov-report term:skip-covered
+
+floors:  ## the quick tests with the lowest versions that pyproject.toml allows
+	rm -rf .venv-floors
+	$(PYTHON) -m venv .venv-floors
+	.venv-floors/bin/pip install --quiet --upgrade pip
+	$(PYTHON) tests/floors.py > .venv-floors/floors.txt
+	.venv-floors/bin/pip install --quiet --editable . --group quick --constraint .venv-floors/floors.txt
+	OPENBLAS_NUM_THREADS=1 .venv-floors/bin/pytest $(QUICK)
 
 fuzz: $(VENV)/developed  ## random and damaged inputs for every entry point: 100,000, or ARGS="--inputs N"
 	OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fuzz $(ARGS)
@@ -31,6 +43,15 @@ docs: .venv-docs/installed $(VENV)/installed  ## the guide with its pictures and
 
 paper: $(VENV)/developed  ## every table and figure of the paper, compared with what it prints
 	$(BIN)/python -m paper $(ARGS)
+
+release:  ## wheel and sdist in dist/: built twice alike, checked, installed afresh, tried
+	rm -rf .venv-release
+	$(PYTHON) -m venv .venv-release
+	.venv-release/bin/pip install --quiet --upgrade pip build
+	.venv-release/bin/python tests/release.py
+	.venv-release/bin/pip install --quiet dist/*.whl --group quick
+	.venv-release/bin/binreps analyse --out .venv-release/demo
+	OPENBLAS_NUM_THREADS=1 .venv-release/bin/pytest tests $(QUICK)
 
 clean:  ## remove the virtual environments, caches and site/
 	rm -rf site .venv* .pytest_cache .mypy_cache .ruff_cache .hypothesis

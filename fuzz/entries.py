@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from fuzz import command, deciding, fitting, hospital, nouns, reading, saved
+from fuzz import command, deciding, fitting, hospital, nouns, odd, reading, saved
 from fuzz.verdict import Entry
 
 SHARES: dict[str, tuple[Entry, float]] = {
@@ -29,6 +29,7 @@ SHARES: dict[str, tuple[Entry, float]] = {
     "fit_populations": (fitting.populations, 0.4),
     "fit_overdispersed": (fitting.overdispersed, 0.4),
     "command line": (command.program, 8),
+    "odd calls": (odd.call, 20),
 }
 
 if find_spec("fastapi") and find_spec("binreps.web"):

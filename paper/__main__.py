@@ -11,7 +11,7 @@ from pathlib import Path
 
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from paper import bias, compare, mammography, periodontal, risk, theorems, theory
+from paper import bias, compare, mammography, periodontal, readers, risk, theorems, theory
 from paper.settings import Comparison, Settings
 
 SECTIONS = {
@@ -21,6 +21,7 @@ SECTIONS = {
     "(d) mammography": mammography,
     "(e) theory": theory,
     "(f) theorems": theorems,
+    "(g) by reader": readers,
 }
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs" / "paper"

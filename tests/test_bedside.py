@@ -164,6 +164,29 @@ def test_who_said_what_is_asked_by_name(tmp_path: Path, capsys: pytest.CaptureFi
         card(fit, LOSS)
 
 
+@pytest.mark.slow
+def test_who_said_what_about_whom(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rng = np.random.default_rng(2)
+    age = rng.normal(50, 10, 80).round()
+    status = rng.random(80) < 1 / (1 + np.exp(-(age - 50) / 4))
+    rows = np.where(status[:, None], rng.random((80, 3)) < 0.85, rng.random((80, 3)) < 0.1).astype(int)
+    readings = br.Readings.wide(rows.tolist(), ["ann", "bob", "eve"]).with_covariates({"age": age})
+    fit = br.fit_sources(readings, rng=1, sweeps=400)
+    br.save_fit(fit, tmp_path / "fit.json")
+    words = ("decide", "--source", "ann:1,bob:0", "--covariate", "age=70", "--json")
+    assert run(*words, "--model", str(tmp_path / "fit.json")) == 0
+    found = json.loads(capsys.readouterr().out)
+    said, about = {"ann": 1, "bob": 0}, {"age": 70.0}
+    assert found["probability"] == pytest.approx(fit.predict(said, covariates=about), abs=2e-3)
+    after = fit.predict([{**said, "eve": x} for x in (0, 1)], covariates=about)
+    step = br.explain(fit, br.Loss(), said, covariates=about, new=True).next
+    assert step is not None
+    if step.source == "eve":
+        assert [one.probability for one in step.branches] == pytest.approx(after, abs=1e-9)
+    assert run("decide", "--source", "ann:1", "--model", str(tmp_path / "fit.json")) == 2
+    assert "depends on covariates" in capsys.readouterr().err
+
+
 def test_a_card_holds_every_answer_and_needs_nothing_else(
     model: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

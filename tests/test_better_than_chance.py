@@ -200,7 +200,7 @@ def test_report_and_json_name_the_region_in_words() -> None:
     assert "which are better than chance: they add up to less than one" in words
     assert "Beta(2, 2), restricted to error rates that are better than chance" in words
     assert "½" not in words.split("Decisions")[0] or "pressed" in words
-    half = br.analyse(SMEARS)
+    half = br.analyse(SMEARS, br.Settings(model="common"))
     assert summary(half)["options"]["prior"]["better_than_chance"] is False
     assert "both below one half" in methods_paragraph(half)
     assert "better than chance: they add up to less than one" in better.report()
@@ -399,7 +399,7 @@ def test_a_rate_pressed_against_half_is_offered_the_way_out() -> None:
     answers = [loss.classify(fit.score(SMEARS.n, SMEARS.s)) for fit in (half, better)]
     changed = int(SMEARS.weight[answers[0] != answers[1]].sum())
     assert f"{changed} of 500 decisions would change" in finding.advice
-    assert "Prior(better_than_chance=True)" in finding.advice
+    assert "better than chance" in finding.advice
     assert "decisions" not in next(one for one in check(half) if one.name == finding.name).advice
 
 
@@ -414,7 +414,7 @@ def test_the_evidence_in_the_offer_is_that_of_sampling() -> None:
 def test_a_mode_is_offered_the_way_out_without_evidence() -> None:
     found = check(fit_map(SMEARS))
     (finding,) = [one for one in found if one.name == "at-half-false-negative"]
-    assert "Prior(better_than_chance=True) lets either error rate be above ½." in finding.advice
+    assert "the model better than chance lets either error rate be above ½." in finding.advice
     assert not [one for one in check(fit_map(SMEARS, FLAT)) if one.name.startswith("at-")]
 
 

@@ -515,10 +515,10 @@ def test_nobody_of_unknown_status_means_those_of_unknown_status() -> None:
 def test_advice_for_several_populations_can_be_followed_from_there() -> None:
     one, other = correlated(800, 0.6, 1), correlated(800, 0.6, 2)
     found = {one.name: one.advice for one in check(fit_populations({"a": one, "b": other}))}
-    assert "fit each population by itself" in found["over-dispersion"]
+    assert "analyse each population by itself" in found["over-dispersion"]
     spread = Look("", 5, 1, 0.0, True)
-    assert "fit each population by itself" in table_advice(spread, several=True)
-    assert "fit_populations" in table_advice(spread, several=False)
+    assert "analyse them apart" in table_advice(spread, several=True)
+    assert "as the population" in table_advice(spread, several=False)
 
 
 def test_one_of_several_populations_rests_on_all_of_them() -> None:

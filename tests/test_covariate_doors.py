@@ -11,6 +11,7 @@ import pytest
 
 import binreps as br
 from binreps.cli.app import main
+from binreps.decide.predictive import predictive_counts
 from covariate_studies import screening
 from test_covariate_tables import COLUMNS, long_frame
 
@@ -145,6 +146,6 @@ def test_counts_are_expected_by_those_who_have_them() -> None:
     fit = br.fit_covariates(br.CovariateTable(n, s, {"age": age}), tol=0.05)
     young, old = fit.among(1).rates.prevalence, fit.among(3).rates.prevalence
     assert young < 0.2 < 0.6 < old
-    table = br.predictive_counts(fit, rng=1, size=400)
+    table = predictive_counts(fit, rng=1, size=400)
     for observed, low, high in zip(table["observed"], table["lower"], table["upper"], strict=True):
         assert low - 3 <= observed <= high + 3

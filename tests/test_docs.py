@@ -5,6 +5,7 @@ A block below `<!-- no-test -->` is left alone. Blocks of one page run in order 
 
 from __future__ import annotations
 
+import json
 import re
 import runpy
 from pathlib import Path
@@ -17,8 +18,11 @@ ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted(set(ROOT.glob("docs/**/*.md")) - {ROOT / "docs" / "spark.md"})]
 """All but the page on Spark: test_spark.py runs that, with a session."""
 
-SLOW = {"other-tools.md", "readers.md", "study-size.md"}
+SLOW = {"does-it-fit.md", "other-tools.md", "readers.md", "study-size.md"}
 """They sample, or simulate many studies."""
+
+STORIES = ("well", "correlated", "readers", "poor")
+"""The pictures of docs/guide/does-it-fit.md."""
 
 PYTHON = r"(?P<skip><!-- no-test -->\n)?^```python\n(?P<code>.*?)^```$"
 OUTPUT = r"(\s*^```text\n(?P<output>.*?)^```$)?"
@@ -49,13 +53,23 @@ def test_the_demo_runs(capsys) -> None:
     assert "120 individuals, 473 replicates" in printed
 
 
-def test_the_picture_of_the_guide_is_drawn_by_its_script(tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.setattr("sys.argv", ["smears.py", str(tmp_path / "smears.svg")])
-    runpy.run_path(str(ROOT / "examples" / "smears.py"))
-    drawn = (tmp_path / "smears.svg").read_text(encoding="utf-8")
-    shown = (ROOT / "docs" / "guide" / "smears.svg").read_text(encoding="utf-8")
+@pytest.mark.parametrize(
+    ("script", "target", "pictures"),
+    [
+        ("smears.py", "smears.svg", ["smears"]),
+        pytest.param("stories.py", ".", [f"fit-{name}" for name in STORIES], marks=pytest.mark.slow),
+    ],
+)
+def test_the_pictures_of_the_guide_are_drawn_by_their_scripts(
+    tmp_path: Path, monkeypatch, script: str, target: str, pictures: list[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", [script, str(tmp_path / target)])
+    runpy.run_path(str(ROOT / "examples" / script))
     words = re.compile(r"<text[^>]*>([^<]*)</text>")
-    assert words.findall(drawn) == words.findall(shown)
+    for name in pictures:
+        drawn = (tmp_path / f"{name}.svg").read_text(encoding="utf-8")
+        shown = (ROOT / "docs" / "guide" / f"{name}.svg").read_text(encoding="utf-8")
+        assert words.findall(drawn) == words.findall(shown)
 
 
 @pytest.mark.slow
@@ -67,6 +81,18 @@ def test_the_pictures_of_the_site_are_drawn_by_their_script(tmp_path: Path, monk
         shown = (ROOT / "docs" / "pictures" / drawn.name).read_text(encoding="utf-8")
         assert words.findall(drawn.read_text(encoding="utf-8")) == words.findall(shown), drawn.name
     assert "Clinical summary" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["lab", "readers", "edna", "judges"])
+def test_the_notebooks_run_and_print_what_they_show(name: str, capsys) -> None:
+    book = json.loads((ROOT / "examples" / f"{name}.ipynb").read_text(encoding="utf-8"))
+    scope: dict[str, object] = {}
+    for cell in book["cells"]:
+        if cell["cell_type"] == "code":
+            exec(compile("".join(cell["source"]), name, "exec"), scope)
+            shown = "".join(text for output in cell["outputs"] for text in output["text"])
+            assert capsys.readouterr().out == shown
 
 
 def test_links_within_the_pages_lead_somewhere() -> None:

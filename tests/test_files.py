@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import gzip
+import os
+import re
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -16,10 +19,11 @@ from binreps.counts import CountTable
 from binreps.decide.loss import Loss
 from binreps.errors import BinrepsWarning, DataError, OptionError
 from binreps.fits.point.simple import AverageFit, fit_average
+from binreps.tables import leftovers
 from binreps.tables.files import open_files
 from binreps.tables.join import score_file
 from binreps.tables.opened import count_table
-from binreps.tables.write import replacing
+from binreps.tables.write import replacing, replacing_all, safe_text, write_file
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* above the header of")
 
@@ -313,3 +317,68 @@ def test_a_file_stays_closed_after_use(tmp_path: Path) -> None:
         assert relation.columns == ["patient", "test", "dose"]
     with pytest.raises(duckdb.Error):
         relation.fetchall()
+
+
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    with pytest.raises(DataError, match="is a pipe or a device"):
+        count_table(pipe, n="n", s="s")
+
+
+def test_a_damaged_gzip_file_is_a_sentence(tmp_path: Path) -> None:
+    content = bytearray(gzip.compress(b"".join(b"%d,%d\n" % (i, i % 7) for i in range(20_000))))
+    content[40] ^= 255
+    path = tmp_path / "tests.csv.gz"
+    path.write_bytes(content)
+    with pytest.raises(DataError, match="is not a whole gzip file"):
+        count_table(path, n="n", s="s")
+
+
+def test_a_column_called_star_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "tests.csv"
+    path.write_text("*,test\na,1\nb,0\n")
+    with pytest.raises(DataError, match=r"must not be called '\*'"):
+        count_table(path, individual="*", result="test")
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    own = leftovers.marked("scores.csv")
+    left = own.replace(f"-{os.getpid()}-", f"-{ended.pid}-")
+    elsewhere = re.sub(r"\.[0-9a-f]{8}-", ".00000000-", left)
+    for name in (own, left, elsewhere):
+        (tmp_path / name).write_text("half")
+    with replacing(tmp_path / "scores.csv") as part:
+        part.write_text("whole")
+    assert {file.name for file in tmp_path.iterdir()} == {"scores.csv", own, elsewhere}
+
+
+def test_files_take_their_places_together_or_not_at_all(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+
+    def interrupted() -> None:
+        with replacing_all(out) as stage:
+            (stage / "scores.csv").write_text("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert not out.exists()
+    with replacing_all(out) as stage:
+        for name in ("scores.csv", "report.html"):
+            (stage / name).write_text("whole")
+    assert sorted(file.name for file in out.iterdir()) == ["report.html", "scores.csv"]
+
+
+@pytest.mark.parametrize("before", ["", " ", "\ufeff", "\u200b", "\u00a0", "\x00", "\u202e "])
+@pytest.mark.parametrize("kind", ["VARCHAR", "BLOB"])
+def test_no_unseen_letter_hides_a_formula(before: str, kind: str, tmp_path: Path) -> None:
+    text = f"{before}=1+1"
+    rows = duckdb.connect().from_arrow(pa.table({"id": [text.encode() if kind == "BLOB" else text]}))
+    write_file(rows, tmp_path / "out.csv")
+    written = (tmp_path / "out.csv").read_text(encoding="utf-8").splitlines()[1].strip('"')
+    assert written.startswith(("'", "\\"))  # bytes that are no letters are written as \xEF…
+    if kind == "VARCHAR":
+        assert safe_text(text) == f"'{text}"

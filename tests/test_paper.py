@@ -20,7 +20,7 @@ if str(ROOT) not in sys.path:
 pytest.importorskip("altair", reason="the figures of the paper need altair")
 
 from paper import __main__ as command  # noqa: E402 (after the path)
-from paper import bias, compare, mammography, periodontal, risk, theorems, theory  # noqa: E402
+from paper import bias, compare, mammography, periodontal, readers, risk, theorems, theory  # noqa: E402
 from paper.settings import Comparison, Settings, found, number, text  # noqa: E402
 
 pytestmark = pytest.mark.slow
@@ -45,7 +45,7 @@ def pictures(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(name)
 
     for section in command.SECTIONS.values():
-        monkeypatch.setattr(section, "save_chart", keep)
+        monkeypatch.setattr(section, "save_chart", keep, raising=False)
     return names
 
 
@@ -173,6 +173,16 @@ def test_without_the_data_the_section_says_so(settings: Settings) -> None:
 
 
 # (d) ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_study_by_reader_is_judged_by_every_method() -> None:
+    study = mammography.simulate_mammography(1, **mammography.LAWS["women differ a lot"])
+    readings = readers.four_readers(study, np.random.default_rng(1))
+    assert set(readings.sizes[0].tolist()) == {4}
+    found = readers.trial(study, np.random.default_rng(1))
+    assert tuple(found) == readers.METHODS
+    assert found["sources, discount"][1] < found["sources, independent"][1]
 
 
 def test_the_mammography_section_runs(settings: Settings, pictures: list[str]) -> None:

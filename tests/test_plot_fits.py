@@ -14,7 +14,7 @@ from binreps.errors import OptionError
 from binreps.fits.bayes import BayesFit, fit_bayes
 from binreps.fits.point.mode import fit_map
 from binreps.fits.point.simple import fit_average, fit_median
-from binreps.fits.populations import fit_populations
+from binreps.fits.populations import PopulationsFit, fit_populations
 from binreps.model import NAMES, Prior, Rates
 from binreps.priors import density as prior_density
 from binreps.show import plot
@@ -174,17 +174,19 @@ def test_populations_keep_their_names_and_order() -> None:
 
 def test_many_populations_are_sorted_and_thinned() -> None:
     prevalence = np.random.default_rng(1).random(2000)
-    rates = Rates(prevalence, 0.1, 0.2)
+    many = Rates(prevalence, 0.1, 0.2)
 
-    class Many:
+    class Many(PopulationsFit):
+        rates = many
+
         def __init__(self) -> None:
-            self.rates = rates
+            """Without any data."""
 
         def __iter__(self) -> Any:
             return iter(range(prevalence.size))
 
         def interval(self, _: float) -> tuple[Rates, Rates]:
-            return rates, rates
+            return many, many
 
     rows = drawing.rows_with(plot.populations(Many()), "middle")[0]  # type: ignore[arg-type]
     middles = [row["middle"] for row in rows]

@@ -144,3 +144,18 @@ def test_every_engine_moves_scores_as_gold_does(tmp_path) -> None:
         assert np.all(found[:, 1] <= found[:, 2])
     path = br.save_fit(fit, tmp_path / "fit.json") or tmp_path / "fit.json"
     assert br.load_fit(path).calibration == fit.calibration
+
+
+def test_the_report_shows_gold_before_and_after() -> None:
+    rows = [[1, 1, 1], [1, 1, 0], [0, 0, 1], [0, 0, 0], [0, 0, 0], [1, 1, 1]]
+    known = [None, None, None, None, 0, 1]
+    readings = Readings.wide(rows, "abc", weight=[30, 20, 20, 30, 9, 8], known=known)
+    fit = fit_sources(readings, rng=1, sweeps=60)
+    table = fit.gold_table()
+    assert table["scores"] == ("before", "after")
+    assert table["known"][0] == 17
+    assert table["truly_positive"][0] == pytest.approx(8 / 17)
+    assert table["log_loss"][1] <= table["log_loss"][0]
+    assert fit_sources(readings.forget_known(), rng=1, sweeps=60).gold_table() is None
+    one_class = Readings.wide(rows, "abc", known=[None, None, None, None, None, 1])
+    assert not fit_sources(one_class, rng=1, sweeps=60).calibration.by_gold

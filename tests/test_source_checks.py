@@ -45,7 +45,8 @@ def test_sources_that_nobody_links_are_said() -> None:
     found = findings(Readings(*zip(*rows, strict=True)))
     (finding,) = [one for one in found if one.name == "components"]
     assert finding.number == 2
-    assert "50%" in finding.sentence
+    assert "a0, a1, a2 (180 readings" in finding.sentence
+    assert "b0, b1, b2 (180 readings" in finding.sentence
 
 
 def test_one_reading_each_and_two_sources_rest_on_the_prior() -> None:

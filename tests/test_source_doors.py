@@ -130,11 +130,22 @@ def test_analyse_in_python_gives_the_same(folder) -> None:
     assert len(draw(analysis.fit).to_dict()["layer"]) == 4
 
 
+def test_a_model_that_could_not_be_tried_is_named_with_its_reason(folder) -> None:
+    words = ["--source", "worker", "--prior-false-positive", "2,20"]
+    done = run("analyse", folder[0] / "votes.csv", *words)
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert "not tried: By source, as with sources the error rates come from a population" in said
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
         (["--source", "nobody"], "column 'nobody'"),
-        (["--source", "worker", "--prior-false-positive", "2,20"], "population that is learned"),
+        (
+            ["--source", "worker", "--model", "sources", "--prior-false-positive", "2,20"],
+            "population that is learned",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_said_in_a_sentence(folder, words, sentence: str) -> None:

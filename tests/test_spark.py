@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import re
+import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -204,3 +206,28 @@ def test_covariates_on_spark(spark: Any) -> None:
     twice = frame.union(spark.createDataFrame([("p07", 1, 99, "north")], frame.schema))
     with pytest.raises(DataError, match=r"'age' must have one value per individual, got .* 'p07'"):
         br.fit(twice, **named)
+
+
+def test_sources_are_read_and_scored_by_executor_processes(tmp_path: Path) -> None:
+    """local-cluster starts a master and two workers of their own, as a cluster does."""
+    if "JAVA_HOME" not in os.environ:
+        require("java", "default-jre-headless")
+    rng = np.random.default_rng(1)
+    rows = [
+        (f"i{i}", f"w{j}", int((i % 3 == 0) ^ (rng.random() < 0.15))) for i in range(40) for j in range(5)
+    ]
+    names = ("item", "worker", "vote")
+    table = pa.table(dict(zip(names, map(list, zip(*rows, strict=True)), strict=True)))
+    columns = {"individual": "item", "result": "vote", "source": "worker"}
+    fit = br.fit(table, rng=1, tol=0.9, **columns)
+    paths = [tmp_path / name for name in ("rows.parquet", "fit.json", "scores.parquet")]
+    pyarrow.parquet.write_table(table, paths[0])
+    br.save_fit(fit, paths[1])
+    script = Path(__file__).with_name("spark_cluster.py")
+    subprocess.run([sys.executable, str(script), *map(str, paths)], check=True, timeout=300)
+    wanted = {
+        row["item"]: row["score"] for row in rows_of(br.attach(table, br.load_fit(paths[1]), **columns))
+    }
+    scores = pyarrow.parquet.read_table(paths[2]).to_pylist()
+    assert len(scores) == 40
+    assert all(abs(row["score"] - wanted[row["item"]]) < 1e-6 for row in scores)

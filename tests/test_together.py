@@ -78,6 +78,14 @@ def test_one_source_with_covariates_is_the_fit_with_covariates(gold: bool) -> No
     assert fit.predict(asked, **about) == pytest.approx(exact.predict(3, 2, **about), abs=0.01)
 
 
+def test_a_class_with_nobody_in_it_is_sampled_without_an_error() -> None:
+    """The intercept then runs far off, where the statuses say nothing of it."""
+    readings = Readings.wide([[0, 0, 0]] * 40).with_covariates({"x": np.linspace(-1, 1, 40)})
+    fit = fit_sources(readings, SourcePrior(prevalence=(0.1, 0.1)), rng=1, sweeps=300, chains=16)
+    assert fit.rates.prevalence < 0.3
+    assert np.all(np.isfinite(fit.posterior.sampled.side.draws))
+
+
 @pytest.mark.slow
 def test_one_source_in_populations_is_the_fit_of_populations() -> None:
     tables = {

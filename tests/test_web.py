@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from binreps.tables.roles import PARTS
 from binreps.web import limits, work
 from binreps.web.app import create_app, page_files
 from binreps.web.requests import Named
-from binreps.web.runner import make_runner
+from binreps.web.runner import Runner
 from binreps.web.uploads import Uploads, shown_name
 from screening import screening_counts, screening_truth
 
@@ -81,7 +82,7 @@ def test_fit_is_the_summary_of_the_library(client: TestClient, chosen: Any, sett
     content = client.post("/api/fit", json={"cells": CELLS, **chosen}).json()
     curves = content.pop("curves")
     assert len(content.pop("scores")["score"]) == len(CELLS["n"])
-    assert content == json.loads(json.dumps(summary(br.analyse(COUNTS, settings))))
+    assert content == json.loads(json.dumps(summary(br.analyse(COUNTS, replace(settings, model=None)))))
     assert set(curves[0]) == {"prevalence", "false_positive", "false_negative"}
 
 
@@ -128,7 +129,9 @@ def test_scores_by_covariates_belong_to_their_individuals(client: TestClient) ->
     wells = [f"well {k}" for k in range(1, 7)]
     fit = br.fit(WELLS_FILE, individual="sample", replicates=wells, covariates="temperature")
     s = [sum(int(row[well]) for well in wells) for row in rows]
-    expected = fit.score([6] * 90, s, covariates={"temperature": [float(row["temperature"]) for row in rows]})
+    expected = fit.score(
+        [6] * len(rows), s, covariates={"temperature": [float(row["temperature"]) for row in rows]}
+    )
     scores = [fitted["scores"]["score"][cell] for cell in people["cell"]]
     assert scores == pytest.approx(expected.tolist(), abs=1e-6)
     answer = {"cells": content["cells"], "model": "covariates", "n": 6, "s": 2, "new": True}
@@ -327,6 +330,25 @@ def test_report_and_summary_name_the_clients_file_and_no_folder(client: TestClie
     assert br.load_fit(kept) == br.fit_bayes(screening_counts())
 
 
+def test_a_card_for_the_bedside(client: TestClient) -> None:
+    page = upload(client, "/api/card", EXAMPLE, request={**NAMED, "title": "Rapid <test>"}).text
+    assert "Rapid &lt;test&gt;" in page
+    assert "tests.csv" in page
+    by_source = {"columns": {"source": "reader", "truth": "truth"}, "model": "sources"}
+    assert "source" in sentence(upload(client, "/api/card", READERS_FILE.read_bytes(), request=by_source))
+
+
+def test_models_are_compared_and_the_better_one_is_named(client: TestClient) -> None:
+    cells = upload(client, "/api/counts", WELLS_FILE.read_bytes()).json()["cells"]
+    content = client.post("/api/compare", json={"cells": cells}).json()
+    expected = br.compare(WELLS_FILE, individual="sample", replicates=[f"well {k}" for k in range(1, 7)])
+    assert content["preferred"] == expected.preferred == "correlated"
+    assert content["verdict"]["sentence"] == expected.verdict.sentence
+    assert content["verdict"]["action"]["value"] == "correlated"
+    dear = client.post("/api/compare", json={"cells": cells, "loss": {"inconclusive": 0.45}}).json()
+    assert dear["verdict"]["numbers"]["changed"] != content["verdict"]["numbers"]["changed"]
+
+
 def test_without_a_file_the_cells_are_scored(client: TestClient) -> None:
     text = client.post("/api/scores", data={"request": json.dumps({"cells": CELLS})}).text
     assert [row["s"] for row in csv.DictReader(io.StringIO(text))] == list("01234")
@@ -461,7 +483,9 @@ def test_another_sheet_is_described_and_counted_without_a_new_upload(client: Tes
     assert odd["test 2"] == ({"weak": 1}, {"nd": 1})
     how = {"sheet": "Data", "columns": {**second["proposed"], "missing": "weak"}}
     counted = client.post("/api/counts", data={"upload": first["id"], "request": json.dumps(how)}).json()
-    assert counted["cells"] == {"n": [1, 2, 2], "s": [0, 1, 2], "weight": [2, 1, 1]}
+    cells = counted["cells"]
+    assert [cells[name] for name in ("n", "s", "weight")] == [[2, 1, 2], [2, 0, 1], [1, 2, 1]]
+    assert cells["readings"]["sources"] == ["test 1", "test 2"]
     assert counted["read_as"][0].startswith("read as one row per individual, one column per replicate")
     assert {note["id"] for note in counted["notes"]} == {"words-for-no-result"}
     assert "file: send one" in sentence(client.post("/api/columns"))
@@ -580,7 +604,7 @@ def test_rows_populations_and_workbooks_are_limited(client: TestClient, monkeypa
     many = "site,n,s\n" + "".join(f"{i},3,1\n" for i in range(31))
     told = sentence(upload(client, "/api/counts", many.encode(), request={"columns": {"population": "site"}}))
     assert "at most 30 populations, got 31" in told
-    monkeypatch.setattr(limits, "UNPACKED_BYTES", 1000)
+    monkeypatch.setattr(limits, "WORKBOOK_BYTES", 1000)
     book = io.BytesIO()
     with zipfile.ZipFile(book, "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("sheet.xml", b"0" * 10**6)
@@ -621,13 +645,13 @@ def _die() -> None:
 
 def test_work_that_takes_too_long_is_stopped_and_the_next_is_done(monkeypatch: Any) -> None:
     async def ask() -> tuple[int, int, int]:
-        run = make_runner(1)
+        run = Runner(1)
         first, again = await run(_who), await run(_who)
         monkeypatch.setattr(limits, "SECONDS", 0.2)
         with pytest.raises(HTTPException) as refused:
             await run(_endless)
         assert refused.value.status_code == 503
-        assert "takes longer than 0.2 seconds" in refused.value.detail
+        assert "took longer than 0.2 seconds" in refused.value.detail
         monkeypatch.setattr(limits, "SECONDS", 120)
         with pytest.raises(HTTPException, match="the process that did the work ended"):
             await run(_die)

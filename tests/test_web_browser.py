@@ -21,7 +21,8 @@ from tests.system_tools import require
 
 import binreps as br
 from binreps.decide.answer import explain
-from binreps.web import uploads
+from binreps.study.datasets import WELLS_FILE
+from binreps.web import limits, uploads
 from binreps.web.app import create_app
 from binreps.web.uploads import Uploads
 from screening import screening_counts
@@ -39,9 +40,10 @@ ARGUMENTS = [
 @contextmanager
 def serving() -> Iterator[str]:
     """The page on a free port of this machine."""
-    with socket.create_server(("127.0.0.1", 0)) as listening:
+    with socket.create_server(("127.0.0.1", 0)) as listening, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "SECONDS", 300)  # the machine of a test may be busy
         options: Any = {"log_config": None, "access_log": False, "ws": "none", "lifespan": "off"}
-        server = uvicorn.Server(uvicorn.Config(create_app(), **options))
+        server = uvicorn.Server(uvicorn.Config(create_app(processes=2), **options))
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]}, daemon=True)
         thread.start()
         try:
@@ -116,9 +118,9 @@ def test_what_the_data_cannot_tell_is_said_beside_the_numbers(page: Any) -> None
     counts = {"name": "twice.csv", "mimeType": "text/csv", "buffer": b"n,s,count\n2,0,50\n2,1,9\n2,2,20\n"}
     page.set_input_files("#file", counts)
     page.click("#confirm")
-    expect(page.locator("#verdict .read")).to_contain_text("cannot")
+    expect(page.locator("#verdict .stop")).to_contain_text("cannot")
     page.click("#verdict button")
-    expect(page.locator("#checks-title")).to_be_focused()
+    expect(page.locator("#expect summary")).to_be_focused()
 
 
 def test_the_example_shows_the_numbers_of_the_library(page: Any) -> None:
@@ -621,7 +623,8 @@ def test_rows_sort_and_open_with_their_next_step(page: Any) -> None:
 def test_each_reader_has_rates_and_a_slide_says_who_said_what(page: Any) -> None:
     load_example(page, "readers")
     expect(page.locator("#judged")).to_be_visible()
-    page.check("#model-sources")
+    expect(page.locator("#verdict .read")).to_contain_text("differ in how often they err", timeout=90_000)
+    page.get_by_role("button", name="Use: by source").click()
     expect(page.locator("#sources-words")).to_contain_text("Berg calls too much", timeout=90_000)
     expect(page.locator("#sources-picture title")).to_have_count(5)
     page.click("#sources-table th[data-column=false_negative] button")
@@ -643,6 +646,20 @@ def test_a_ticked_covariate_is_used_and_has_an_odds_ratio(page: Any) -> None:
     expect(page.locator("#patient")).to_contain_text("the cheapest is", timeout=60_000)
     page.uncheck("[data-covariate=temperature]")
     expect(page.locator("#covariate-part")).to_be_hidden(timeout=60_000)
+
+
+def test_one_click_uses_the_model_that_fits_better(page: Any) -> None:
+    load_example(page, "wells")
+    expect(page.locator("#verdict .read")).to_contain_text("27 of 150 answers change", timeout=90_000)
+    before = answers(page)
+    page.locator("#verdict button").click()
+    expect(page.locator("#model-correlated")).to_be_checked()
+    expect(page.locator("#verdict .read")).to_have_count(0, timeout=240_000)
+    fit = br.analyse(WELLS_FILE, br.Settings(model="correlated"))
+    assert answers(page) == fit.answers != before
+    page.click("#undo")
+    expect(page.locator("#verdict .read")).to_be_visible(timeout=60_000)
+    assert answers(page) == before
 
 
 def test_print_has_the_summary_and_no_settings(page: Any) -> None:

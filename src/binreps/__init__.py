@@ -31,6 +31,7 @@ _HOMES = {
     "attach": "binreps.tables.join",
     "check": "binreps.decide.checks.run",
     "classify": "binreps.decide.loss",
+    "compare": "binreps.run.compare",
     "correct_prevalence": "binreps.fits.point.simple",
     "count_table": "binreps.tables.opened",
     "count_tables": "binreps.tables.opened",
@@ -59,7 +60,6 @@ _HOMES = {
     "next_replicates": "binreps.decide.stopping",
     "plan": "binreps.decide.plan",
     "plot": "binreps.show",
-    "predictive_counts": "binreps.decide.predictive",
     "save_fit": "binreps.run.save",
     "score_file": "binreps.tables.join",
     "simulate": "binreps.study.simulate",
@@ -78,7 +78,6 @@ if TYPE_CHECKING:
     from binreps.decide.evaluate import cross_validate, evaluate
     from binreps.decide.loss import Loss, classify, decision_table, decision_words
     from binreps.decide.plan import plan
-    from binreps.decide.predictive import predictive_counts
     from binreps.decide.stopping import next_replicates, stopping_table
     from binreps.errors import BinrepsError, BinrepsWarning, DataError, FitError, OptionError
     from binreps.fits.base import Fit
@@ -97,6 +96,7 @@ if TYPE_CHECKING:
     from binreps.run import interop
     from binreps.run.analysis import Analysis, Settings
     from binreps.run.by import fit_by
+    from binreps.run.compare import compare
     from binreps.run.front import analyse, fit
     from binreps.run.save import load_fit, save_fit
     from binreps.show import plot

@@ -1,10 +1,20 @@
-"""The options that many functions share: one rule and one sentence for each."""
+"""The options that many functions share: one rule and one sentence for each; and kinds, by annotation."""
 
 from __future__ import annotations
 
+import inspect
 import math
+from collections import abc
+from collections.abc import Callable
+from functools import cache, wraps
+from inspect import isclass
+from os import PathLike
+from pathlib import Path
+from types import UnionType
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
 
 import numpy as np
+from numpy.typing import NDArray
 
 from binreps.errors import OptionError
 
@@ -72,3 +82,155 @@ def shown(value: object) -> str:
 def _is_whole(value: object) -> bool:
     """Whether a value is an integer, which True is not."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+# Arguments of a wrong kind ------------------------------------------------------------------------------
+
+_Given = ParamSpec("_Given")
+_Answer = TypeVar("_Answer")
+_Kind = tuple[str, Callable[[object], bool]]  # what a value must be, in words, and whether it is
+
+
+def kinds_checked(function: Callable[_Given, _Answer]) -> Callable[_Given, _Answer]:
+    """Refuse an argument that is not of its annotated kind, in a sentence.
+
+    Plain kinds are checked: numbers, texts, paths, lists, mappings, functions. Ranges, whole numbers and our
+    own types are left to each function, whose sentence says more; what an annotation leaves open is too.
+
+    Examples
+    --------
+    >>> @kinds_checked
+    ... def double(level: float, name: str | None = None) -> float:
+    ...     return 2 * level
+    >>> double(0.5)
+    1.0
+    >>> double("a")
+    Traceback (most recent call last):
+        ...
+    binreps.errors.OptionError: level must be a number, got 'a'
+    >>> double(1, name=3)
+    Traceback (most recent call last):
+        ...
+    binreps.errors.OptionError: name must be a text or None, got 3
+    """
+    signature = inspect.signature(function)
+
+    @wraps(function)
+    def checking(*args: _Given.args, **kwargs: _Given.kwargs) -> _Answer:
+        try:
+            given = signature.bind(*args, **kwargs).arguments
+        except TypeError as error:
+            raise OptionError(f"{function.__name__}: {error}") from None
+        kinds = _kinds(function)
+        for name, value in given.items():
+            words, fits = kinds.get(name, _ANYTHING)
+            if not fits(value):
+                raise OptionError(f"{name} must be {words}, got {shown(value)}")
+        return function(*args, **kwargs)
+
+    return checking
+
+
+@cache
+def _kinds(function: Callable[..., Any]) -> dict[str, _Kind]:
+    """What the parameters of a function must be, from their annotations, looked up at the first call."""
+    found = {}
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL):
+            continue
+        annotation = parameter.annotation
+        if isinstance(annotation, str):
+            try:
+                annotation = eval(annotation, function.__globals__)
+            except NameError:  # imported for the type checker alone
+                continue
+        found[name] = _kind(annotation)
+    return found
+
+
+def _kind(annotation: Any) -> _Kind:
+    """What a value must be that is annotated so."""
+    if annotation in _PLAIN:
+        return _PLAIN[annotation]
+    origin = get_origin(annotation)
+    if origin in (Union, UnionType):
+        kinds = [_kind(part) for part in get_args(annotation)]
+        if _ANYTHING in kinds:
+            return _ANYTHING
+        return " or ".join(words for words, _ in kinds), lambda value: any(fits(value) for _, fits in kinds)
+    if origin is Literal:
+        return "one of " + ", ".join(map(repr, get_args(annotation))), lambda value: isinstance(value, str)
+    if origin is not None and isclass(origin):
+        return _several(origin, get_args(annotation))
+    return _ANYTHING
+
+
+def _several(origin: Any, of: tuple[Any, ...]) -> _Kind:
+    """What a container must be, and what a list must hold."""
+    if origin is PathLike:
+        return _PATH
+    if origin is abc.Callable:
+        return "a function", callable
+    if issubclass(origin, abc.Mapping):
+        return "a mapping", lambda value: isinstance(value, abc.Mapping)
+    if origin is tuple or not issubclass(origin, abc.Sequence):
+        return _ANYTHING
+    words, fits_one = _kind(of[0]) if of else _ANYTHING
+
+    def fits(value: object) -> bool:
+        if not isinstance(value, abc.Iterable) or isinstance(value, str | bytes | abc.Mapping):
+            return False
+        if isinstance(value, np.ndarray) and value.ndim != 1:
+            return False
+        if not isinstance(value, abc.Sequence | np.ndarray):
+            return True  # what can be gone through only once is looked at by who does
+        return all(map(fits_one, value))
+
+    return "a list" if words == "anything" else f"a list of {words.removeprefix('a ')}s", fits
+
+
+def numbers(name: str, values: object) -> NDArray[np.float64]:
+    """Values as an array of floats, or a sentence.
+
+    Examples
+    --------
+    >>> numbers("probability", [0.1, 1])
+    array([0.1, 1. ])
+    >>> numbers("probability", "a")
+    Traceback (most recent call last):
+        ...
+    binreps.errors.OptionError: probability must be numbers, got 'a'
+    """
+    try:
+        return np.asarray(values, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise OptionError(f"{name} must be numbers, got {shown(values)}") from None
+
+
+def check_kind(name: str, value: object, kind: type) -> None:
+    """Refuse what is not one of our own types."""
+    if not isinstance(value, kind):
+        raise OptionError(f"{name} must be a {kind.__name__}, got {shown(value)}")
+
+
+def _is_number(value: object) -> bool:
+    """Whether a value is one number that a float can hold; infinite and missing ones are."""
+    if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "biuf":
+        return True
+    return isinstance(value, _NUMBER) and (isinstance(value, float) or math.isfinite(real(value)))
+
+
+_ANYTHING: _Kind = ("anything", lambda _: True)
+_PATH: _Kind = ("a path", lambda value: isinstance(value, PathLike))
+_PLAIN: dict[Any, _Kind] = {
+    Any: _ANYTHING,
+    object: _ANYTHING,
+    inspect.Parameter.empty: _ANYTHING,
+    None: ("None", lambda value: value is None),
+    type(None): ("None", lambda value: value is None),
+    float: ("a number", _is_number),
+    bool: ("True or False", lambda value: isinstance(value, bool | np.bool_ | int)),
+    str: ("a text", lambda value: isinstance(value, str)),
+    PathLike: _PATH,
+    Path: _PATH,
+}

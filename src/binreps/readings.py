@@ -208,7 +208,9 @@ class Readings:
         >>> Readings.wide([[1, 0], [0, 0]]).in_populations(["north", "south"]).people.populations
         ('north', 'south')
         """
-        listed = list(names)
+        listed = list(names) if isinstance(names, Sequence) else []
+        if not all(isinstance(name, Hashable) for name in listed):
+            raise DataError(f"the name of a population must be a text or a number, got {shown(names)}")
         if len(listed) != len(self):
             raise DataError(f"population must have one name per record ({len(self)}), got {len(listed)}")
         return self._with(people=People.in_populations(listed, self.weight))
@@ -231,6 +233,8 @@ class Readings:
         >>> readings.people.terms
         ('age',)
         """
+        if not isinstance(covariates, Mapping):
+            raise DataError(f"covariates must be a mapping of names to values, got {shown(covariates)}")
         if not covariates:
             return self._with(people=None)
         how: Any = {"reference": reference, "missing_covariates": missing_covariates, "formula": formula}
@@ -332,6 +336,38 @@ class Readings:
         people = None if self.people is None else self.people.take(records)
         return Readings._of(sources=self.sources, known=self.known[records], people=people, **parts)
 
+    def merging(self, groups: Sequence[Sequence[Hashable]]) -> Readings:
+        """The same with some sources taken for one: their answer where they agree, none where they differ.
+
+        The merged source is called by all their names. Groups without a source of these readings are left
+        as they are.
+
+        Examples
+        --------
+        >>> readings = Readings.wide([[1, 1, 0], [1, 0, 0]], ["ann", "bob", "eve"])
+        >>> print(readings.merging([("ann", "bob")]).table())
+        Readings: 2 individuals, 3 readings by 2 sources, 2 records
+        ann + bob  eve  weight
+        yes        no        1
+                   no        1
+        """
+        named = {name: " + ".join(map(str, group)) for group in groups for name in group}
+        if not set(named) & set(self.sources):
+            return self
+        names = list(dict.fromkeys(named.get(name, name) for name in self.sources))
+        place = np.array([names.index(named.get(name, name)) for name in self.sources])
+        one = np.isin(np.arange(len(names)), [names.index(x) for x in set(named.values()) & set(names)])
+        by, times = place[self.code // 2], np.ones(self.code.size, np.int64)
+        times = times if self.times is None else self.times
+        keys, where = np.unique(np.stack([self.row, by]), axis=1, return_inverse=True)
+        yes, no = (np.zeros(keys.shape[1], np.int64) for _ in range(2))
+        for total, answer in ((yes, 1), (no, 0)):
+            np.add.at(total, where.ravel(), times * (self.code % 2 == answer))
+        differ, merged = (yes > 0) & (no > 0), one[keys[1]]
+        yes, no = (np.where(merged, (total > 0) & ~differ, total) for total in (yes, no))
+        found = Readings.counted(names, keys[0], keys[1], yes, no, self.known, self.weight)
+        return found._with(people=self.people)
+
     def forget_known(self) -> Readings:
         """The same individuals with every status unknown."""
         return self._with(known=np.full(len(self), UNKNOWN, np.int8))
@@ -395,9 +431,9 @@ class Readings:
 
 def encoded(name: str, values: Any) -> tuple[tuple[Hashable, ...], NDArray[np.int64]]:
     """The different values in the order in which they first appear, and the number of each."""
-    plain = values.tolist() if isinstance(values, np.ndarray) else list(values)
     places: dict[Any, int] = {}
     try:
+        plain = list(values.tolist() if isinstance(values, np.ndarray) else values)
         codes = np.fromiter((places.setdefault(value, len(places)) for value in plain), np.int64, len(plain))
     except TypeError:
         raise DataError(f"{name} must be a plain list of text or numbers") from None

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from binreps.errors import OptionError
+from binreps.options import shown
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,11 @@ class Table:
     note: str = ""
 
     def __post_init__(self) -> None:
+        if not isinstance(self.columns, Mapping) or not all(isinstance(name, str) for name in self.columns):
+            raise OptionError(f"columns must be a mapping of names to values, got {shown(self.columns)}")
+        for name, text in (("title", self.title), ("note", self.note)):
+            if not isinstance(text, str):
+                raise OptionError(f"{name} must be a text, got {shown(text)}")
         columns = {name: _plain(values) for name, values in self.columns.items()}
         lengths = {name: len(values) for name, values in columns.items()}
         if len(set(lengths.values())) > 1:

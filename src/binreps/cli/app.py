@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Sequence
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -44,6 +45,9 @@ app.command("plan")(advice.plan_command)
 app.command("prior")(advice.prior_command)
 
 
+_ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
+
+
 def _version(wanted: bool) -> None:
     """Print the version and stop."""
     if wanted:
@@ -69,15 +73,23 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the program and leave with its exit code: 0 fine, 2 bad usage or data, 1 a mistake of ours."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
+    for number in _ENDING:
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup, which ignores one, is respected
+            signal.signal(number, _end)
     sys.exit(_run([word for word in given if word != "--debug"], debug))
+
+
+def _end(number: int, _: Any) -> NoReturn:
+    """Leave as at Ctrl-C: what was begun is cleaned up."""
+    raise KeyboardInterrupt(number)
 
 
 def _run(arguments: list[str], debug: bool) -> int:
     """The exit code of a run."""
     try:
         return int(app(arguments, prog_name="binreps", standalone_mode=False) or 0)
-    except KeyboardInterrupt:
-        return 130
+    except KeyboardInterrupt as stopped:
+        return 128 + int(stopped.args[0] if stopped.args else signal.SIGINT)
     except Exception as error:
         if debug:
             raise

@@ -59,7 +59,8 @@ def decide_command(
         fit,
         saved_loss(saved),
         *_asked(fit.has_sources, results, source),
-        covariates=_covariates(fit.records, covariate),
+        covariates=_covariates(fit, covariate),
+        population=population if fit.has_sources else None,
         new=not fitted,
         level=saved_value(saved, "options", "level") or 0.9,
         cost_per_replicate=cost_per_replicate,
@@ -94,7 +95,7 @@ def card_command(
         saved_loss(saved),
         up_to=up_to or min(max(int(fit.everyone.n.max(initial=1)), 1), 8),
         cost_per_replicate=cost_per_replicate,
-        covariates=_covariates(fit.records, covariate),
+        covariates=_covariates(fit, covariate),
         title=title,
         valid_for=population or "",
         origin=_origin(saved),
@@ -108,6 +109,8 @@ def card_command(
 
 def _of_population(fit: Any, population: str | None) -> Any:
     """The fit of one population; of several, the one that is named."""
+    if fit.has_sources:  # it is asked about with the individual's population
+        return fit
     names = {str(name): name for name in fit.parts if name is not None}
     if not names:
         if population is not None:
@@ -147,7 +150,7 @@ def _said(parts: list[str]) -> dict[Hashable, Any]:
     return said
 
 
-def _covariates(records: Any, given: list[str] | None) -> dict[str, Any] | None:
+def _covariates(fit: Any, given: list[str] | None) -> dict[str, Any] | None:
     """Covariates by name; numbers where the fit has numbers."""
     if not given:
         return None
@@ -157,7 +160,7 @@ def _covariates(records: Any, given: list[str] | None) -> dict[str, Any] | None:
         if not equals:
             raise OptionError(f"--covariate must be NAME=VALUE, such as age=61, got {part!r}")
         found[name.strip()] = value.strip()
-    return found if records is None else records.from_text(found)
+    return dict(fit.from_text(found))
 
 
 def _origin(saved: Any) -> Origin:

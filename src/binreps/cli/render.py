@@ -15,8 +15,10 @@ from binreps.run.analysis import Analysis, Part
 from binreps.run.models import WAYS
 from binreps.show.wording import (
     changed_words,
+    chosen_words,
     method_name,
     missing_words,
+    model_rows,
     named_methods,
     named_odds,
     named_rates,
@@ -43,6 +45,7 @@ def blocks(analysis: Analysis) -> Iterator[RenderableType]:
     """The parts of the printout, in order."""
     yield _title(analysis.source.name)
     yield _indented(_read_words(analysis))
+    yield from _verdict(analysis)
     for part in analysis.parts:
         yield from _part_blocks(part, analysis)
     yield _title("Checks")
@@ -51,6 +54,22 @@ def blocks(analysis: Analysis) -> Iterator[RenderableType]:
         yield _title("Please note")
         for note in analysis.notes:
             yield _indented(Text(f"• {note}"))
+
+
+_LIGHTS = {"green": "black on #8fd19e", "amber": "black on #f5c542", "red": "white on #b2182b"}
+
+
+def _verdict(analysis: Analysis) -> Iterator[RenderableType]:
+    """Whether the results can be used, and which models were tried."""
+    verdict, comparison = analysis.verdict, analysis.comparison
+    yield _title("Verdict")
+    head = Text(f" {verdict.word} ", style=_LIGHTS[verdict.light])
+    yield _indented(head + Text(f"  {verdict.sentence}", style="default"))
+    if comparison is not None:
+        yield _indented(grid(model_rows(comparison)))
+        yield _indented(Text(chosen_words(comparison, "command"), style="dim"))
+    elif verdict.action is not None:
+        yield _indented(Text(f"→ {verdict.action.words('command')}"))
 
 
 def _source_blocks(part: Part) -> Iterator[RenderableType]:
@@ -132,7 +151,8 @@ def _findings(findings: Findings) -> RenderableType:
     lines: list[RenderableType] = []
     for one in findings:
         head = Text(f"{one.severity} ", style="bold red" if one.severity == "warning" else "bold")
-        lines += [head + Text(one.sentence, style="default"), Padding(Text(f"→ {one.advice}"), (0, 0, 0, 2))]
+        advice = Padding(Text(f"→ {one.advise('command')}"), (0, 0, 0, 2))
+        lines += [head + Text(one.sentence, style="default"), advice]
     return Group(*lines)
 
 

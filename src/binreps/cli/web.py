@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import logging
 import os
+import signal
 import socket
 import threading
 import webbrowser
@@ -16,7 +17,6 @@ from binreps.errors import OptionError
 
 _PORT = 8765
 _SHORTEST = 16  # characters of a token
-_MOST_OPEN = 256  # connections
 _MOST_PROCESSES = 4
 
 
@@ -44,7 +44,9 @@ def web_command(
     try:
         import uvicorn
 
+        from binreps.web import limits
         from binreps.web.app import create_app
+        from binreps.web.connections import Connection
     except ImportError as error:
         raise OptionError(f"the page needs {error.name} (pip install 'binreps[web]')") from None
     listening = _listen(host, port)
@@ -58,14 +60,18 @@ def web_command(
     options: Any = {
         "access_log": False,
         "log_config": None,
-        "limit_concurrency": _MOST_OPEN,
+        "limit_concurrency": limits.OPEN,
+        "http": Connection,
+        "timeout_graceful_shutdown": 3,  # seconds; who asks for more is not waited for
         "server_header": False,
     }
     server = uvicorn.Server(uvicorn.Config(app, proxy_headers=False, **options))
-    first = address if token is None else f"{address}?token={token}"
+    first = address if token is None else f"{address}?code={app.invite()}"
     print(f"binreps serves {address} (Ctrl-C stops it)", flush=True)
     if browser:
         threading.Thread(target=webbrowser.open, args=[first], daemon=True).start()
+    if hasattr(signal, "SIGHUP"):  # the others are the server's own
+        signal.signal(signal.SIGHUP, server.handle_exit)
     server.run(sockets=[listening])
 
 

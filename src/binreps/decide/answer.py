@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from binreps.decide.loss import Loss, check_loss, decision_words
@@ -229,8 +230,8 @@ def explain(
     _check_one(one, asked)
     probability = float((one.predict if new else one.score)(*asked, **about))
     lower, upper = (one.predict_interval if new else one.score_interval)(*asked, level=level, **about)
-    steps = ahead if probability == probability and not about else 0  # next_reading knows not whom
-    explained = _by_source if one.has_sources else _by_results
+    steps = ahead if probability == probability else 0
+    explained = partial(_by_source, about) if one.has_sources else _by_results
     said, reasons, step = explained(one, loss, asked, new, cost_per_replicate, steps)
     return Answer(
         said,
@@ -304,7 +305,7 @@ def _reached(
 
 
 def _by_source(
-    fit: Any, loss: Loss, asked: tuple[Any, ...], new: bool, cost: float, ahead: int
+    about: Mapping[str, Any], fit: Any, loss: Loss, asked: tuple[Any, ...], new: bool, cost: float, ahead: int
 ) -> _Explained:
     """Who said what, what it does to the odds, and whom to ask next."""
     del new
@@ -317,7 +318,7 @@ def _by_source(
     )
     if not ahead:
         return told, reasons, None
-    best = next(iter(next_reading(fit, said, loss)))
+    best = next(iter(next_reading(fit, said, loss, **about)))
     branches = tuple(
         Branch(result, share, p, str(decision_words(loss.classify(p))))
         for result, share, p in (

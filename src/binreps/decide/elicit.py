@@ -21,7 +21,7 @@ from binreps.errors import FitError, OptionError
 from binreps.fits.base import Fit, check_one_population
 from binreps.fits.exact.marginal import find_root
 from binreps.model import NAMES, Prior
-from binreps.options import check_level, real, shown
+from binreps.options import check_kind, check_level, kinds_checked, numbers, real, shown
 from binreps.priors import quantile
 from binreps.table import Table
 
@@ -123,6 +123,7 @@ class Belief:
         return self.table()._repr_html_()
 
 
+@kinds_checked
 def guess(
     rate: str,
     expect: float,
@@ -180,6 +181,7 @@ def guess(
     return _from_quantiles(rate, low, high, said, better_than_chance)
 
 
+@kinds_checked
 def between(
     rate: str, low: float, high: float, *, level: float = 0.9, better_than_chance: bool = False
 ) -> Belief:
@@ -215,6 +217,7 @@ def between(
     return _from_quantiles(rate, (low, tail), (high, 1 - tail), said, better_than_chance)
 
 
+@kinds_checked
 def study(
     rate: str,
     *,
@@ -278,6 +281,7 @@ def study(
     return Belief(rate, shapes, f"{events:g} of {of:g}{worth}", better_than_chance)
 
 
+@kinds_checked
 def earlier(fit: Fit, *, discount: float = 1.0) -> tuple[Belief, Belief, Belief]:
     """From an earlier Bayesian fit: the Beta distributions with the 5 % and 95 % quantiles of its posterior.
 
@@ -322,6 +326,7 @@ def earlier(fit: Fit, *, discount: float = 1.0) -> tuple[Belief, Belief, Belief]
     return first, second, third
 
 
+@kinds_checked
 def prior(*beliefs: Belief) -> Prior:
     """The prior made of some beliefs, at most one for each rate; the others keep the defaults of `Prior`.
 
@@ -344,6 +349,7 @@ def prior(*beliefs: Belief) -> Prior:
     return Prior(**shapes, better_than_chance=any(belief.better_than_chance for belief in beliefs))
 
 
+@kinds_checked
 def implied(prior: Prior, probabilities: Sequence[float] = SHOWN) -> Table:
     """The quantiles that a prior implies, for the three rates, sensitivity and specificity.
 
@@ -357,7 +363,8 @@ def implied(prior: Prior, probabilities: Sequence[float] = SHOWN) -> Table:
     sensitivity     0.517  0.584  0.674  0.779  0.906
     specificity     0.517  0.584  0.674  0.779  0.906
     """
-    u = np.asarray(list(probabilities), dtype=float)
+    check_kind("prior", prior, Prior)
+    u = numbers("probabilities", list(probabilities))
     rows = np.array(
         [
             1 - quantile(prior, COMPLEMENTS[rate], 1 - u) if rate in COMPLEMENTS else quantile(prior, rate, u)
@@ -368,6 +375,7 @@ def implied(prior: Prior, probabilities: Sequence[float] = SHOWN) -> Table:
     return Table({"rate": list(RATES), **columns})
 
 
+@kinds_checked
 def percent(probability: float) -> str:
     """A probability as it heads a column.
 

@@ -20,7 +20,7 @@ from binreps.covariates import CovariateTable
 from binreps.decide.loss import DECISIONS, Loss, Predictor, check_loss, checked_scores, classify, one_of
 from binreps.errors import DataError, OptionError
 from binreps.model import Float
-from binreps.options import check_level, check_whole, generator
+from binreps.options import check_level, check_whole, generator, kinds_checked
 from binreps.readings import Readings
 from binreps.table import Table
 
@@ -136,6 +136,7 @@ _FIGURES = (
 )
 
 
+@kinds_checked
 def evaluate(
     scores: ArrayLike,
     truth: ArrayLike,
@@ -278,6 +279,7 @@ class CrossValidation:
         return f"{len(self.folds):,}-fold cross-validation\n{self.pooled}"
 
 
+@kinds_checked
 def cross_validate(
     n: ArrayLike,
     s: ArrayLike,

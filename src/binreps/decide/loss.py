@@ -20,7 +20,7 @@ from binreps.counts import is_null, whole_numbers
 from binreps.errors import DataError, OptionError
 from binreps.fits.base import Fit, check_one_population
 from binreps.model import TIE, Float
-from binreps.options import check_level, real, shown
+from binreps.options import check_level, kinds_checked, real, shown
 from binreps.table import Table
 
 DECISIONS: Mapping[float, str] = MappingProxyType({0.0: "negative", 0.5: "inconclusive", 1.0: "positive"})
@@ -141,9 +141,12 @@ class Loss:
         >>> Loss(false_negative=3).cost([0, 0, 1, 1], [0, 0.5, 0, None])
         array([0.  , 0.25, 3.  ,  nan])
         """
-        t, answer = np.broadcast_arrays(
-            one_of("truth", truth, (0, 1)), one_of("decision", decision, tuple(DECISIONS))
-        )
+        parts = one_of("truth", truth, (0, 1)), one_of("decision", decision, tuple(DECISIONS))
+        try:
+            t, answer = np.broadcast_arrays(*parts)
+        except ValueError:
+            rule = "truth and decision must be as long as each other"
+            raise OptionError(f"{rule}, got {parts[0].shape} and {parts[1].shape}") from None
         null = np.isnan(t + answer)
         row, column = (np.where(null, 0, index).astype(int) for index in (t, 2 * answer))
         return _scalar(np.where(null, np.nan, self._costs()[row, column]))
@@ -186,6 +189,7 @@ def check_loss(loss: object) -> None:
         raise OptionError(f"loss must be a Loss, such as Loss(inconclusive=0.2), got {shown(loss)}")
 
 
+@kinds_checked
 def classify(scores: ArrayLike, lower: float, upper: float) -> Any:
     """Answers from given thresholds: Φ(y) = 0 if y < lower, 1 if y > upper, ½ between, ends included.
 
@@ -218,6 +222,7 @@ def classify(scores: ArrayLike, lower: float, upper: float) -> Any:
     return _scalar(np.select(cases, [np.nan, 0.0, 1.0], 0.5))
 
 
+@kinds_checked
 def decision_words(decisions: ArrayLike) -> Any:
     """Answers in words: "negative", "inconclusive", "positive", or None for a null one.
 
@@ -235,6 +240,7 @@ def decision_words(decisions: ArrayLike) -> Any:
     return np.asarray(words[np.where(np.isnan(answers), 3, 2 * answers).astype(int)], dtype=object).tolist()
 
 
+@kinds_checked
 def decision_table(fit: Fit, loss: Loss, replicates: int | Iterable[int], *, level: float = 0.9) -> Table:
     """What to answer for the next individual, for every possible result.
 
@@ -269,9 +275,10 @@ def decision_table(fit: Fit, loss: Loss, replicates: int | Iterable[int], *, lev
     check_one_population(fit)
     check_loss(loss)
     n, s = _results(replicates)
-    probability = np.asarray(fit.predict(n, s), dtype=float)
-    lower, upper = fit.predict_interval(n, s, level=level)
-    columns: dict[str, Any] = {"n": n, "s": s, "probability": probability, "lower": lower, "upper": upper}
+    found = fit.answers(n, s, new=True, level=level)
+    probability = np.asarray(found["score"], dtype=float)
+    ends = {name: found[name] for name in ("lower", "upper")}
+    columns: dict[str, Any] = {"n": n, "s": s, "probability": probability, **ends}
     columns["decision"] = decision_words(loss.classify(probability))
     columns["expected_cost"] = loss.risks(probability).min(axis=-1)  # the best rule takes the least
     return Table(columns, note=str(loss))

@@ -10,7 +10,6 @@ import numpy as np
 from binreps.decide.loss import Loss, check_loss
 from binreps.errors import OptionError
 from binreps.fits.sources import SourcesFit
-from binreps.readings import Readings
 from binreps.table import Table
 
 
@@ -20,6 +19,8 @@ def next_reading(
     loss: Loss,
     *,
     sources: Sequence[Hashable] | None = None,
+    population: Any = None,
+    covariates: Mapping[str, Any] | None = None,
 ) -> Table:
     """What one more reading of a new individual would tell, source by source; those worth most come first.
 
@@ -37,6 +38,8 @@ def next_reading(
     sources : sequence, optional
         Whom one could ask; all sources of the fit if not given. One that the fit has not seen counts as any
         of its population.
+    population, covariates
+        Of the individual, where the prevalence depends on them.
 
     Returns
     -------
@@ -59,7 +62,7 @@ def next_reading(
     check_loss(loss)
     asked = list(fit.sources if sources is None else sources)
     records = [dict(said), *(_and(said, source, x) for source in asked for x in (1, 0))]
-    data, _ = Readings.asked(records)
+    data, _ = fit.asked((records,), population, covariates)
     chance, log = fit.posterior.chances(data, new=True).value, fit.posterior.log_marginal(data)
     of_negatives, of_positives = np.exp(log[:, 1::2] - log[:, :1])  # P(yes | T), given what was said
     yes = chance[0] * of_positives + (1 - chance[0]) * of_negatives

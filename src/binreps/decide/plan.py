@@ -18,7 +18,7 @@ from binreps.fits.base import checked_prior
 from binreps.fits.batch import Progress, fit_many
 from binreps.fits.exact.posterior import integrate
 from binreps.model import Float, Prior, Rates, score_at
-from binreps.options import check_level, check_whole, generator, shown
+from binreps.options import check_level, check_whole, generator, kinds_checked, shown
 from binreps.priors import draws
 from binreps.table import Table
 
@@ -146,6 +146,7 @@ def _plain_costs(costs: Sequence[float | None]) -> list[float | None]:
     return [cost if cost is None or not whole else int(cost) for cost in costs]
 
 
+@kinds_checked
 def plan(
     truth: Rates | Prior,
     *,
@@ -226,7 +227,7 @@ def plan(
              3          120    360   360
              6          120    720   720
     """
-    analysis = checked_prior(prior) if prior or not isinstance(truth, Prior) else truth
+    analysis = checked_prior(prior) if prior is not None or not isinstance(truth, Prior) else truth
     given = (prevalence_width, error_margin, inconclusive, risk)
     goal = _goal(given, analysis, loss or Loss(), level, assurance)
     source = generator(rng)

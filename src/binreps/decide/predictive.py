@@ -12,13 +12,14 @@ from binreps.counts import UNKNOWN, CountTable, whole_numbers
 from binreps.errors import FitError, OptionError
 from binreps.fits.base import AnyFit, Fit, check_fit
 from binreps.model import Float
-from binreps.options import check_level, check_whole, generator
+from binreps.options import check_level, check_whole, generator, kinds_checked
 from binreps.table import Table
 
 _MOST_PANELS = 6
 _MOST_BINS = 30
 
 
+@kinds_checked
 def predictive_counts(
     fit: AnyFit,
     *,

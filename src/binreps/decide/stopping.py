@@ -27,7 +27,7 @@ from binreps.errors import DataError, FitError, OptionError
 from binreps.fits.base import Fit, check_counts, check_one_population
 from binreps.fits.posterior import Nodes
 from binreps.model import ALIKE, Float, Model, Records, checked_pairs, score_at
-from binreps.options import check_whole
+from binreps.options import check_whole, kinds_checked
 from binreps.table import Table
 
 MEASURE = "measure"
@@ -137,6 +137,7 @@ class StoppingTable:
         return self._rows._repr_html_()
 
 
+@kinds_checked
 def stopping_table(
     fit: Fit,
     loss: Loss,
@@ -463,6 +464,7 @@ class NextReplicates:
         return self._rows._repr_html_()
 
 
+@kinds_checked
 def next_replicates(
     counts: CountTable,
     fit: Fit,

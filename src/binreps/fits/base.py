@@ -18,7 +18,7 @@ from binreps.fits.left_out import LeftOut
 from binreps.fits.posterior import Estimate, Marginal, Point, Posterior
 from binreps.model import ALIKE, NAMES, Float, Model, Prior, Rates, Records
 from binreps.notes import Note
-from binreps.options import check_level, check_whole, generator, shown
+from binreps.options import check_level, check_whole, generator, kinds_checked, numbers, shown
 from binreps.table import Table
 
 _LEAST_SHAPE, _MOST_SHAPE = 0.05, 10**7
@@ -105,7 +105,7 @@ class AnyFit(ABC):
 
     @abstractmethod
     def left_out(self) -> LeftOut:
-        """The log predictive density of every record, given all other individuals (SPEC 17)."""
+        """The log predictive density of every record, given all other individuals."""
 
     @abstractmethod
     def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
@@ -152,6 +152,8 @@ class Fit(AnyFit):
     """
 
     model: ClassVar[Model] = ALIKE
+    dear: ClassVar[bool] = False
+    """Whether the interval of one score takes seconds, so that tables of many go without."""
     alone: ClassVar[bool] = True
     """Whether its counts are all the data behind it; the rates of one of several populations rest on more."""
     counts: CountTable
@@ -252,20 +254,28 @@ class Fit(AnyFit):
 
     def left_out(self) -> LeftOut:
         """The log predictive density of every cell, given all other individuals."""
-        counts = self.counts
-        density, error = self.posterior.log_left_out(counts)
-        exact = np.full(len(counts), np.nan)
-        return LeftOut(counts.n, counts.s, counts.known, counts.weight, density, error, exact)
+        return LeftOut.exact(self.counts, *self.posterior.log_left_out(self.counts))
 
     def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
         """n, s, the number of individuals and the score of every record of the data."""
         return self.counts.n, self.counts.s, self.counts.weight, self.score(self.counts)
 
+    @kinds_checked
     def answers(self, n: ArrayLike, s: ArrayLike, *, new: bool, level: float) -> dict[str, Any]:
-        """What a join adds for each (n, s): the score, or a new individual's prediction, and its interval."""
+        """What a join adds for each (n, s): the score, or a new individual's prediction, and its interval.
+
+        The interval is NaN where one takes seconds.
+        """
         asked, ends = (self.predict, self.predict_interval) if new else (self.score, self.score_interval)
-        lower, upper = ends(n, s, level=level)
-        return {"score": asked(n, s), "lower": lower, "upper": upper}
+        score = asked(n, s)
+        none = np.full(np.shape(score), np.nan)[()]
+        lower, upper = (none, none) if self.dear else ends(n, s, level=level)
+        return {"score": score, "lower": lower, "upper": upper}
+
+    @kinds_checked
+    def from_text(self, typed: Mapping[str, str]) -> dict[str, Any]:
+        """Covariates that were typed, as values of the columns that the fit uses."""
+        return dict(typed) if self.records is None else self.records.from_text(typed)
 
     def profile(self, covariates: Mapping[str, Any]) -> Fit:
         """The fit for whoever has these covariates, where the fit uses any."""
@@ -368,6 +378,7 @@ class PosteriorFit(Fit):
         sd = self.posterior.sd
         return np.asarray(self.posterior.covariance / np.outer(sd, sd))
 
+    @kinds_checked
     def marginal(self, name: str) -> Marginal:
         """The posterior of one rate: `.density(x)`, `.cumulative(x)`, `.quantile(probability)`, `.mode`."""
         names = self.model.names
@@ -377,7 +388,7 @@ class PosteriorFit(Fit):
 
     def quantile(self, probability: ArrayLike) -> Rates:
         """The quantiles of the three rates; an array of probabilities gives arrays."""
-        wanted = np.asarray(probability, dtype=float)
+        wanted = numbers("probability", probability)
         if not np.all((wanted > 0) & (wanted < 1)):
             raise OptionError(f"probability must be between 0 and 1, got {wanted}")
         return Rates(*(self.marginal(name).quantile(wanted) for name in NAMES))

@@ -32,7 +32,7 @@ from binreps.fits.exact.tensor import rate_interval, rate_weights
 from binreps.fits.point.mode import MAP_PRIOR, fit_map
 from binreps.fits.point.simple import fit_average, fit_median
 from binreps.model import ALIKE, NAMES, Float, Prior, Rates, Records
-from binreps.options import check_level, check_whole
+from binreps.options import check_level, check_whole, kinds_checked
 from binreps.table import Table
 
 Method = Literal["bayes", "map", "average", "median"]
@@ -182,6 +182,7 @@ def _nulls(values: Float) -> list[float | None]:
     return [None if value != value else value for value in values.tolist()]
 
 
+@kinds_checked
 def fit_many(
     tables: Iterable[CountTable],
     *,

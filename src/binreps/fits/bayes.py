@@ -12,6 +12,7 @@ from binreps.fits.base import PosteriorFit, check_counts, integrable
 from binreps.fits.exact.integrated import Integrated
 from binreps.fits.exact.posterior import integrate
 from binreps.model import Prior, Records
+from binreps.options import kinds_checked
 
 
 @dataclass(frozen=True, repr=False)
@@ -43,6 +44,7 @@ class BayesFit(PosteriorFit):
         return values[where].reshape(records.shape)[()]
 
 
+@kinds_checked
 def fit_bayes(counts: CountTable, prior: Prior | None = None) -> BayesFit:
     """The Bayesian fit, integrated deterministically: the same answer every time, in milliseconds for any N.
 

@@ -21,6 +21,7 @@ from binreps.covariates import Category, CovariateTable
 from binreps.errors import DataError, OptionError
 from binreps.fits.base import PosteriorFit, Trouble, integrable
 from binreps.fits.covariate_troubles import troubles_of
+from binreps.fits.left_out import LeftOut
 from binreps.fits.points.cloud import Cloud, make_cloud
 from binreps.fits.points.density import STRAIGHT, Smooth
 from binreps.fits.points.posterior import CloudPosterior, log_odds_quantiles
@@ -29,7 +30,7 @@ from binreps.fits.points.target import Target
 from binreps.fits.posterior import Estimate
 from binreps.model import ALIKE, Float, Prior, Records
 from binreps.notes import Note
-from binreps.options import check_level, check_tol, check_whole, generator, real, shown
+from binreps.options import check_level, check_tol, check_whole, generator, kinds_checked, real, shown
 from binreps.table import Table
 
 SLOPE_SD = 1.5
@@ -307,6 +308,25 @@ class CovariatesFit(PosteriorFit):
             return super()._ends(asked, level, new=new)
         return [Estimate(end, float("nan")) for end in self._ends_of(*own, level, new)]
 
+    def left_out(self) -> LeftOut:
+        """The log predictive density of every record, given all other individuals."""
+        table = self.records
+        masses = self.cloud.points.masses.T
+        values = np.zeros((len(table), masses.shape[1]))
+        known = table.known
+        for some, eta, negative, positive in self._blocks(Records(table.n, table.s), table.design()):
+            top = max(float(negative.max()), float(positive.max()))
+            up, down = _shares(eta, negative, positive)
+            own = known[some, None]
+            density = np.where(own != 0, up, 0.0) + np.where(own != 1, down, 0.0)
+            values[some] = top - np.log(np.maximum((1 / density) @ masses, 1e-300))
+        return LeftOut.exact(table, values[:, 0], bound(values[:, 1:].T))
+
+    def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
+        """n, s, the number of individuals and the score of every record of the data."""
+        records = self.records
+        return records.n, records.s, records.weight, self.score(records)
+
     def answers(
         self, n: Any, s: Any, *, new: bool, level: float, covariates: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
@@ -476,6 +496,7 @@ def _row_quantiles(odds: Float, masses: Float, tails: Float) -> Float:
     return np.stack([log_odds_quantiles(mass[None], row, tails)[0] for row, mass in pairs])
 
 
+@kinds_checked
 def fit_covariates(
     records: CovariateTable,
     prior: Prior | None = None,

@@ -34,6 +34,8 @@ class LeftOut(NamedTuple):
         Its numerical error.
     shape : ndarray
         k̂ of the smoothing; NaN where nothing was smoothed.
+    total_error : float
+        The numerical error of the sum over individuals.
     """
 
     n: Any
@@ -43,6 +45,7 @@ class LeftOut(NamedTuple):
     density: Float
     error: Float
     shape: Float
+    total_error: float
 
     @property
     def total(self) -> float:
@@ -50,19 +53,21 @@ class LeftOut(NamedTuple):
         return float(self.weight @ self.density)
 
     @property
-    def total_error(self) -> float:
-        """The numerical error of the sum, at worst."""
-        return float(self.weight @ self.error)
-
-    @property
     def doubtful(self) -> int:
         """Individuals whose density cannot be trusted, by k̂."""
         return int(self.weight[self.shape > TRUSTED].sum())
 
+    @classmethod
+    def exact(cls, records: Any, density: Float, error: Float) -> LeftOut:
+        """Those of records that were integrated."""
+        parts = (records.n, records.s, records.known, records.weight, density, error)
+        return cls(*parts, np.full(density.size, np.nan), float(records.weight @ error))
+
     @staticmethod
     def joined(parts: list[LeftOut]) -> LeftOut:
         """Those of several populations, one after the other."""
-        return LeftOut(*(np.concatenate(columns) for columns in zip(*parts, strict=True)))
+        columns: Any = [np.concatenate(column) for column in list(zip(*parts, strict=True))[:-1]]
+        return LeftOut(*(*columns, sum(part.total_error for part in parts)))
 
 
 def smoothed(log_likelihood: Float) -> tuple[Float, Float]:
@@ -87,10 +92,11 @@ def smoothed(log_likelihood: Float) -> tuple[Float, Float]:
 
 def _smoothed(log_likelihood: Float, tail: int) -> tuple[Float, Float]:
     """The same of some records, with so many draws in the tail."""
-    order = np.sort(log_likelihood, axis=1)  # the smallest likelihoods are the largest ratios
     if tail < _FEWEST:
-        return -_log_mean(-order), np.full(len(order), np.inf)
-    ratios = order[:, :1] - order  # log of 1/L, relative to the largest: ≤ 0, decreasing
+        return -_log_mean(-log_likelihood), np.full(len(log_likelihood), np.inf)
+    order = np.partition(log_likelihood, tail, axis=1)  # the smallest likelihoods are the largest ratios
+    order[:, :tail].sort(axis=1)
+    ratios = order[:, :1] - order  # log of 1/L, relative to the largest: ≤ 0, decreasing in the tail
     cut = np.exp(ratios[:, tail : tail + 1])
     above = np.maximum(np.exp(ratios[:, :tail]) - cut, 0.0)[:, ::-1]  # increasing
     shape, scale = pareto(above)

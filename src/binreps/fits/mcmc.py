@@ -23,7 +23,7 @@ from binreps.fits.posterior import Block, Estimate, Key, Marginal, Nodes, Poster
 from binreps.fits.sampled.draws import Drawn
 from binreps.fits.sampled.prior import SourcePrior
 from binreps.model import NAMES, Float, Prior, Rates
-from binreps.options import check_whole, generator
+from binreps.options import check_whole, generator, kinds_checked
 from binreps.readings import Readings
 from binreps.table import Table
 
@@ -170,6 +170,7 @@ class McmcFit(PosteriorFit):
             )
 
 
+@kinds_checked
 def fit_mcmc(
     counts: CountTable,
     prior: Prior | None = None,

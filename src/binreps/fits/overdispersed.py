@@ -13,7 +13,7 @@ from binreps.fits.base import PosteriorFit, check_counts, check_integrable, inte
 from binreps.fits.exact.integrated import Integrated
 from binreps.fits.exact.posterior import integrate
 from binreps.model import CORRELATED, CORRELATION, Model, Prior
-from binreps.options import check_level
+from binreps.options import check_level, kinds_checked
 
 _TOLERANCE = 1e-5  # sds: four dimensions are dear, and nobody reads more digits
 
@@ -28,6 +28,7 @@ class OverdispersedFit(PosteriorFit):
     kind: ClassVar[str] = "correlated"
     method: ClassVar[str] = "Bayes, over-dispersed"
     model: ClassVar[Model] = CORRELATED
+    dear: ClassVar[bool] = True
     posterior: Integrated = field(compare=False)
     intraclass_prior: tuple[float, float]
 
@@ -56,6 +57,7 @@ class OverdispersedFit(PosteriorFit):
         return {"intraclass-correlation": (self.intraclass_correlation, self.intraclass_sd, *interval)}
 
 
+@kinds_checked
 def fit_overdispersed(
     counts: CountTable, prior: Prior | None = None, *, intraclass: tuple[float, float] = (1.0, 9.0)
 ) -> OverdispersedFit:

@@ -21,7 +21,7 @@ from binreps.fits.exact.shared import Shared
 from binreps.fits.left_out import LeftOut
 from binreps.model import NAMES, Float, Prior, Rates
 from binreps.notes import Note
-from binreps.options import check_level, check_whole, generator, shown
+from binreps.options import check_level, check_whole, generator, kinds_checked, shown
 from binreps.table import Table
 
 
@@ -145,6 +145,7 @@ class PopulationsFit(AnyFit):
         """
         return self._shared.error
 
+    @kinds_checked
     def marginal(self, name: str) -> Marginal:
         """The posterior of one of the shared rates, false_positive or false_negative.
 
@@ -224,6 +225,7 @@ class PopulationsFit(AnyFit):
         return "\n".join(filter(None, [note, _SENTENCES[_identified(self._tables)]]))
 
 
+@kinds_checked
 def fit_populations(populations: Mapping[Any, CountTable], prior: Prior | None = None) -> PopulationsFit:
     """The Bayesian fit of several populations that took the same test.
 

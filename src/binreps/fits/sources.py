@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -15,17 +15,22 @@ from binreps.fits.base import Fit, Trouble
 from binreps.fits.left_out import LeftOut
 from binreps.fits.posterior import Estimate
 from binreps.fits.sampled.calibration import Calibration, learned_discount, learned_from_gold
+from binreps.fits.sampled.pairs import Pair, agreeing_pairs, counted_once
 from binreps.fits.sampled.posterior import Few, SourcesPosterior
 from binreps.fits.sampled.prior import SourcePrior
 from binreps.fits.sampled.run import AGREE, sample
 from binreps.model import Float, Model, Rates
 from binreps.notes import Note
-from binreps.options import check_level, check_tol, check_whole, generator, real, shown
+from binreps.options import check_level, check_tol, check_whole, generator, kinds_checked, real, shown
 from binreps.people import POPULATION
 from binreps.readings import Readings
 from binreps.table import Table
 
 _FEW, _FEW_SOURCES = 64, 500  # draws that scoring in another engine uses; sources up to which so many
+
+_SURE = 0.9  # probability from which a source is called worse than chance, or one that says nothing
+_SAYS_NOTHING = 0.15  # 1 − p − q below which an answer says next to nothing
+_ENOUGH = 30  # readings from which a source can be called one that says nothing
 
 _SIDES = ("false_positive", "false_negative")
 
@@ -46,6 +51,8 @@ class SourcesFit(Fit):
     prior : SourcePrior
     tol : float
         The numerical error that was asked for.
+    merge : tuple of tuples
+        Sources that were taken for one.
     """
 
     kind: ClassVar[str] = "sources"
@@ -58,6 +65,7 @@ class SourcesFit(Fit):
     posterior: SourcesPosterior = field(compare=False)
     tol: float = 0.05
     notes: tuple[Note, ...] = ()
+    merge: tuple[tuple[Hashable, ...], ...] = ()
 
     @property
     def counts(self) -> CountTable:  # type: ignore[override]
@@ -141,20 +149,20 @@ class SourcesFit(Fit):
     # Individuals -----------------------------------------------------------------------------------
 
     def _chances(self, asked: tuple[Any, ...], *, new: bool, **about: Any) -> Estimate:
-        records, shape = self._asked(asked, **about)
+        records, shape = self.asked(asked, **about)
         found = self.posterior.chances(records, new=new)
         return Estimate(*(value.reshape(shape)[()] for value in found))
 
     def _ends(self, asked: tuple[Any, ...], level: float, *, new: bool, **about: Any) -> list[Estimate]:
         check_level(level)
-        records, shape = self._asked(asked, **about)
+        records, shape = self.asked(asked, **about)
         found = self.posterior.quantiles(records, [(1 - level) / 2, (1 + level) / 2], new=new)
         return [Estimate(*(value.reshape(shape)[()] for value in end)) for end in found]
 
     def _interval_error(self, asked: tuple[Any, ...], level: float, *, new: bool, **about: Any) -> Any:
         return np.max([end.error for end in self._ends(asked, level, new=new, **about)], axis=0)
 
-    def _asked(
+    def asked(
         self, asked: tuple[Any, ...], population: Any = None, covariates: Mapping[str, Any] | None = None
     ) -> tuple[Readings, tuple[int, ...]]:
         """The records that are asked about, with who they are; those of the data if none are."""
@@ -162,6 +170,7 @@ class SourcesFit(Fit):
             rule = "ask about Readings, or about what each source said, such as {'ann': 1, 'bob': 0}"
             raise OptionError(f"{rule}, got {len(asked)} arguments")
         records, shape = Readings.asked(asked[0] if asked else self.readings)
+        records = records.merging(self.merge)
         return self._whose(records, population, covariates), shape
 
     def _whose(
@@ -184,11 +193,16 @@ class SourcesFit(Fit):
             raise OptionError(f"the prevalence depends on {word}: give {word}=… for those asked about")
         return records._with(people=own.asked(given, len(records)))
 
+    def from_text(self, typed: Mapping[str, str]) -> dict[str, Any]:
+        """Covariates that were typed, as values of the columns that the fit uses."""
+        people = self.readings.people
+        return dict(typed) if people is None else people.study.from_text(typed)
+
     def left_out(self) -> LeftOut:
         """The log predictive density of every record, given all others; smoothed, as there are draws only."""
-        n, s = self.readings.sizes
-        density, error, shape = self.posterior.log_left_out(self.readings)
-        return LeftOut(n, s, self.readings.known, self.readings.weight, density, error, shape)
+        data = self.readings
+        found: Any = self.posterior.left_out_draws(data)
+        return LeftOut(*data.sizes, data.known, data.weight, *found)
 
     def everyones_scores(self) -> tuple[Any, Any, Any, Any]:
         """n, s, the number of individuals and the score of every record of the data."""
@@ -292,7 +306,8 @@ class SourcesFit(Fit):
     def source_table(self, level: float = 0.9) -> Table:
         """One row per source: its two error rates with their intervals, and its readings.
 
-        `worse_than_chance` is the probability that the two add up to more than 1.
+        `worse_than_chance` is the probability that the two add up to more than 1; `verdict` says whom to
+        retrain, or to ask whether yes and no are swapped.
         """
         lower, upper = self.interval(level)
         columns: dict[str, Any] = {
@@ -303,12 +318,84 @@ class SourcesFit(Fit):
             for end, rates in (("", self.rates), ("_lower", lower), ("_upper", upper)):
                 columns[name + end] = getattr(rates, name).tolist()
         columns["worse_than_chance"] = self.worse_than_chance.tolist()
+        columns["verdict"] = self.verdicts
         return Table(columns, title=f"{len(self.sources):,} sources")
+
+    def component_table(self) -> Table:
+        """One row per group of sources that individuals link, directly or through others; the largest first.
+
+        `better_than_chance` is 1 − p − q of its sources, weighted by their readings: positive by assumption,
+        which is what says which answer means positive in that group; groups cannot be compared.
+        """
+        of, each = self.readings.components, self.readings.totals.sum(axis=1)
+        total = 1 - self.rates.false_positive - self.rates.false_negative
+        size = int(of.max(initial=-1)) + 1
+        readings = np.bincount(of, each, size)
+        better = np.bincount(of, each * total, size) / np.maximum(readings, 1)
+        share = np.bincount(of, self.readings.totals[:, 1], size) / np.maximum(readings, 1)
+        order = np.argsort(-readings, kind="stable")
+        names = [[name for name, own in zip(self.sources, of, strict=True) if own == i] for i in order]
+        columns = {
+            "group": list(range(1, size + 1)),
+            "sources": [len(own) for own in names],
+            "names": [", ".join(map(str, own[:5])) + (", …" if len(own) > 5 else "") for own in names],
+            "readings": readings[order].astype(int).tolist(),
+            "share_yes": share[order].tolist(),
+            "better_than_chance": better[order].tolist(),
+        }
+        return Table(columns, title=f"{size:,} groups of sources" if size != 1 else "All sources are linked")
 
     @property
     def worse_than_chance(self) -> Float:
         """The probability that each source's two error rates add up to more than 1."""
         return np.asarray((self._sums() > 1).mean(axis=1))
+
+    @property
+    def verdicts(self) -> list[str]:
+        """In a word what is wrong with each source; nothing if it reads as the others do.
+
+        "says the opposite" and "says nothing" (p + q is 1 within .15, which takes some readings to be sure
+        of) have a probability of .9; "calls too much", "calls too little" and "errs often" compare the 90 %
+        interval with the source in the middle.
+        """
+        lower, _ = self.interval()
+        more = [self._above(getattr(self.rates, name), getattr(lower, name)) for name in _SIDES]
+        enough = self.readings.totals.sum(axis=1) >= _ENOUGH
+        words = {
+            "says the opposite": self.worse_than_chance >= _SURE,
+            "says nothing": (self.says_nothing(_SAYS_NOTHING) >= _SURE) & enough,
+            "errs often": more[0] & more[1],
+            "calls too much": more[0],
+            "calls too little": more[1],
+        }
+        return [str(word) for word in np.select(list(words.values()), list(words), "")]
+
+    @staticmethod
+    def _above(rates: Float, lower: Float) -> Any:
+        """Whose rate is clearly above that of the source in the middle."""
+        middle = np.median(rates) if rates.size else 0.0
+        return (lower > middle) & (rates > 1.5 * middle + 0.02)
+
+    def gold_table(self) -> Table | None:
+        """Those of known status as scored without it, before and after these recalibrate; None without.
+
+        Log loss is minus the mean log probability of the truth.
+        """
+        known = self.readings.take(np.flatnonzero(self.readings.known != UNKNOWN))
+        if not self.calibration.by_gold:
+            return None
+        before = self.posterior.without_status(known)
+        weight, status = known.weight / known.individuals, known.known
+        rows = {"before": before, "after": self.calibration.moved(before)}
+        chances = [np.where(status == 1, score, 1 - score) for score in rows.values()]
+        columns: dict[str, list[Any]] = {
+            "scores": list(rows),
+            "known": [known.individuals] * 2,
+            "truly_positive": [float(weight @ status)] * 2,
+            "mean_score": [float(weight @ score) for score in rows.values()],
+            "log_loss": [float(-weight @ np.log(np.maximum(chance, 1e-15))) for chance in chances],
+        }
+        return Table(columns, title="Known statuses, each scored without its own")
 
     def says_nothing(self, within: float) -> Float:
         """The probability that each source's two error rates add up to 1, within some distance."""
@@ -345,11 +432,20 @@ class SourcesFit(Fit):
         )
         return "\n".join([said, how, str(self.calibration).capitalize(), *map(str, self.notes)])
 
+    def agreeing_pairs(self) -> list[Pair]:
+        """Pairs of sources that agree in their errors: copies, or two that were trained alike."""
+        return agreeing_pairs(self.readings, self.posterior)
+
+    def counted_once(self, pair: Pair) -> dict[str, Float]:
+        """Everyone's score as it is, without either of a pair, and with the two as one; at the mean rates."""
+        scores = counted_once(self.readings, self.posterior, pair)
+        return {how: np.asarray(self.calibration.moved(score)) for how, score in scores.items()}
+
     def troubles(self) -> Iterator[Trouble]:
         """Whether the chains can be trusted."""
         longer = (
-            "Ask for more sweeps (sweeps=…); if that does not help, the data say too little: add readings or "
-            "known statuses."
+            "Read no more digits than that; the data say little here: add readings, or individuals of known "
+            "status."
         )
         if self.rhat > AGREE:
             sentence = f"The chains disagree: R̂ is {self.rhat:.2f}, and should be below {AGREE}."
@@ -381,6 +477,7 @@ def identified(readings: Readings) -> bool:
     return len(known) == 2 or readings.take(np.flatnonzero(unknown)).counts.identifiable
 
 
+@kinds_checked
 def fit_sources(
     readings: Readings,
     prior: SourcePrior | None = None,
@@ -390,6 +487,7 @@ def fit_sources(
     chains: int | None = None,
     sweeps: int | None = None,
     independent: bool = False,
+    merge: Sequence[Sequence[Hashable]] = (),
     progress: Callable[[int, int], object] | None = None,
 ) -> SourcesFit:
     """Estimate the prevalence and the error rates of each source, sampled until the error is small.
@@ -401,7 +499,8 @@ def fit_sources(
 
     Real readings of one individual depend on each other given its status, as some are difficult. Scores and
     predictions therefore count each reading as a part of an independent one (`fit.calibration`), learned
-    without truth by leaving one reading out; and where statuses are known these recalibrate the scores. Rates
+    without truth by leaving one reading out; and where statuses of both classes are known these recalibrate
+    the scores. Rates
     and their intervals are those of the model.
 
     Parameters
@@ -422,6 +521,9 @@ def fit_sources(
         The most sweeps of each chain. If the error is not reached by then, `check` says so.
     independent : bool
         Whether readings of one individual are independent given its status: then scores are the model's.
+    merge : sequence of sequences of sources
+        Sources to take for one, such as `[("ann", "bob")]` of whom one copies the other: their answer where
+        they agree, none where they differ.
     progress : callable, optional
         Called with the sweeps done and to do.
 
@@ -449,18 +551,32 @@ def fit_sources(
         check_whole("chains", chains, 4, 1024)
     if sweeps is not None:
         check_whole("sweeps", sweeps, 20, 10**7)
-    chosen, data = prior or SourcePrior(), readings.merged()
+    groups = _groups(merge, readings)
+    chosen, data = prior or SourcePrior(), readings.merging(groups).merged()
     how: dict[str, Any] = {"tol": tol, "chains": chains, "sweeps": sweeps, "progress": progress}
     plain = SourcesPosterior(data.sources, sample(data, chosen, generator(rng), **how))
     posterior = plain if independent else _calibrated(data, plain)
-    return SourcesFit(data, chosen, posterior, float(tol))
+    return SourcesFit(data, chosen, posterior, float(tol), merge=groups)
+
+
+def _groups(merge: Any, readings: Readings) -> tuple[tuple[Hashable, ...], ...]:
+    """Groups of sources that are taken for one, checked."""
+    rule = "merge must be groups of two or more sources, such as [('ann', 'bob')], none in two groups"
+    if isinstance(merge, str) or not all(isinstance(group, tuple | list) for group in merge):
+        raise OptionError(f"{rule}, got {shown(merge)}")
+    names = [name for group in merge for name in group]
+    if len(set(names)) < len(names) or any(len(group) < 2 for group in merge):
+        raise OptionError(f"{rule}, got {shown(merge)}")
+    if lost := [name for name in names if name not in readings.sources]:
+        raise OptionError(f"merge must name sources of the data, got {lost[0]!r}")
+    return tuple(tuple(group) for group in merge)
 
 
 def _calibrated(data: Readings, plain: SourcesPosterior) -> SourcesPosterior:
     """The posterior whose scores count readings as what they are worth."""
     posterior = plain.with_calibration(Calibration(learned_discount(data, *plain.at_the_mean(data))))
     known = data.take(np.flatnonzero(data.known != UNKNOWN))
-    if not len(known):
+    if len(set(known.known.tolist())) < 2:  # of one class alone they would move everybody towards it
         return posterior
     moved = learned_from_gold(posterior.without_status(known), known.known, known.weight)
     return posterior.with_calibration(Calibration(posterior.calibration.discount, *moved))

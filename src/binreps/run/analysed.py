@@ -10,11 +10,13 @@ import numpy as np
 from binreps.counts import UNKNOWN, CountTable
 from binreps.covariates import CovariateTable
 from binreps.decide.checks.run import check
+from binreps.decide.compare import Comparison
 from binreps.decide.evaluate import Evaluation, evaluate
 from binreps.decide.loss import Loss, decision_table
 from binreps.errors import BinrepsError, OptionError
 from binreps.notes import Note
 from binreps.run.analysis import LISTED, Analysis, Part, Settings, status_of
+from binreps.run.candidates import candidates, compared, made
 from binreps.run.data import Data
 from binreps.run.methods import METHODS
 from binreps.run.models import AUTO, MODELS, Offer
@@ -31,36 +33,47 @@ def analysed(data: Any, settings: Settings, truth: Any = None) -> Analysis:
     """
     whole = Data.of(data)
     judge = None if truth is None else Data.of(truth)
-    offer = MODELS[resolved(whole, settings)]
+    comparison = _comparison(whole, settings)
+    offer = MODELS[comparison.chosen if comparison else _spoken(whole, settings)]
+    ready = comparison[offer.id].fit if comparison else None
     if settings.method != "bayes" and offer.needs is not None:
         raise OptionError(f"the model {offer.id} is fitted by the method bayes, got {settings.method!r}")
     if offer.needs == "population":
-        parts, shared, notes = _populations(whole, settings, offer, judge)
+        parts, shared, notes = _populations(whole, settings, offer, judge, ready)
     else:
-        part, notes = _one_part(whole, settings, offer, judge)
+        part, notes = _one_part(whole, settings, offer, judge, ready)
         parts, shared = (part,), None
     asked = shared or parts[0].fits[parts[0].believed]
-    findings = check(asked, settings.loss)
+    findings = comparison[offer.id].findings if comparison else check(asked, settings.loss)
     true = None if judge is None else judge.counts
-    return Analysis(settings, parts, shared, findings, tuple(dict.fromkeys(notes)), true)
+    said = tuple(dict.fromkeys(notes))
+    return Analysis(settings, parts, shared, findings, said, true, comparison=comparison)
 
 
-def resolved(data: Data, settings: Settings) -> str:
-    """The model that decides: the one chosen, or the one that the columns speak of."""
+def _comparison(data: Data, settings: Settings) -> Comparison | None:
+    """The models that the columns allow, where the user leaves the choice and there is a choice."""
+    if settings.model != AUTO or settings.method != "bayes":
+        return None
+    return compared(data, settings) if len(candidates(data, settings)) > 1 else None
+
+
+def _spoken(data: Data, settings: Settings) -> str:
+    """The model that was chosen, or the one that the columns speak of."""
     chosen = settings.model
-    if chosen == AUTO:
+    if chosen in (AUTO, None):
         spoken = [offer.id for offer in MODELS.values() if offer.needs in data.parts]
         chosen = spoken[-1] if spoken else "common"
     wide = chosen == "common" and settings.prior.better_than_chance
-    return "better-than-chance" if wide else chosen
+    return "better-than-chance" if wide else str(chosen)
 
 
-def _one_part(data: Data, settings: Settings, offer: Offer, judge: Data | None) -> tuple[Part, list[Note]]:
+def _one_part(
+    data: Data, settings: Settings, offer: Offer, judge: Data | None, ready: Any
+) -> tuple[Part, list[Note]]:
     """Everyone in one population, by results alone or by more, which then decides."""
     if offer.needs is None:
-        return _part(None, data.counts, None, settings, offer, judge)
-    how = {"independent": settings.independent} if offer.needs == "source" else {}
-    fit = offer.make(data.form(offer.needs), settings.prior, **how)
+        return _part(None, data.counts, ready, settings, offer, judge)
+    fit = ready or made(offer, data, settings)
     part, notes = _part(None, data.counts, None, _plain(settings), MODELS["common"], judge)
     decisions, more = Table({"n": [], "s": []}), []
     if not fit.has_sources:
@@ -129,13 +142,13 @@ def _totals(fit: Any, settings: Settings) -> dict[str, Any]:
 
 
 def _populations(
-    data: Data, settings: Settings, offer: Offer, judge: Data | None
+    data: Data, settings: Settings, offer: Offer, judge: Data | None, ready: Any
 ) -> tuple[tuple[Part, ...], Any, list[Note]]:
     """The parts of several populations, which share the error rates."""
     if judge is not None:
         raise OptionError("truth cannot judge several populations at once; analyse them one by one")
     counts = data.form(offer.needs)
-    shared = offer.make(counts, settings.prior)
+    shared = ready or offer.make(counts, settings.prior)
     alone = "Bayes alone shares the error rates between populations; the other methods see each on its own"
     found = [*shared.notes, Note("others-not-shared", alone)]
     parts = []
@@ -147,28 +160,31 @@ def _populations(
 
 
 def _part(
-    name: Any, counts: CountTable, bayes: Any, settings: Settings, offer: Offer, judge: Data | None
+    name: Any, counts: CountTable, ready: Any, settings: Settings, offer: Offer, judge: Data | None
 ) -> tuple[Part, list[Note]]:
     """One population by results alone, fitted by every method; and why a method is missing."""
     truth = None if judge is None else judge.counts
-    fits, notes = _fits(counts, bayes, settings, offer)
+    fits, notes = _fits(counts, ready, settings, offer)
     deciding = fits[settings.method] if offer.needs or settings.method != "bayes" else fits[offer.kind]
     sizes = range(1, _most_replicates(counts, settings) + 1)
     table = decision_table(deciding, settings.loss, sizes, level=settings.level)
     judged = {} if truth is None else {m: _judged(fit, truth, settings.loss) for m, fit in fits.items()}
     cells = _cells(deciding, settings)
+    if deciding.dear:
+        notes.append(Note("no-score-intervals", "with this model single answers are given without intervals"))
     return Part(name, settings, offer.id, deciding, fits, cells, table, judged, truth), notes
 
 
 def _fits(
-    counts: CountTable, bayes: Any, settings: Settings, offer: Offer
+    counts: CountTable, ready: Any, settings: Settings, offer: Offer
 ) -> tuple[dict[str, Any], list[Note]]:
     """The fit by every method that these data allow, and by the model if it is another one."""
     fits: dict[str, Any] = {}
     notes: list[Note] = []
     prior = offer.prior(settings.prior)
+    bayes = ready if offer.kind in ("bayes", "populations") else None
     for method in METHODS.values():
-        if method.id == "bayes" and bayes is not None:
+        if bayes is not None and method.id == "bayes":
             fits[method.id] = bayes
             continue
         try:
@@ -180,7 +196,7 @@ def _fits(
             said = f"no estimate by the {method.name} method: {error}"
             notes.append(Note(f"no-{method.id}", said))
     if offer.needs is None and offer.kind not in fits:
-        fits[offer.kind] = offer.make(counts, settings.prior)
+        fits[offer.kind] = ready or offer.make(counts, settings.prior)
     return fits, notes
 
 

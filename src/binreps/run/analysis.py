@@ -13,17 +13,19 @@ import numpy as np
 from binreps.counts import UNKNOWN, CountTable
 from binreps.covariates import CovariateTable
 from binreps.decide.checks.findings import Findings
+from binreps.decide.compare import Comparison
 from binreps.decide.evaluate import Evaluation
 from binreps.decide.indecision import risk_by_cost
 from binreps.decide.loss import DECISIONS, Loss, check_loss, decision_table
 from binreps.decide.predictive import predictive_counts
 from binreps.decide.stopping import stopping_table
+from binreps.decide.verdict import Verdict, reached
 from binreps.errors import OptionError
 from binreps.fits.base import checked_prior, rates_rows
 from binreps.fits.point.simple import fit_known
 from binreps.model import NAMES, Prior
 from binreps.notes import Note
-from binreps.options import check_level, check_whole
+from binreps.options import check_level, check_whole, kinds_checked
 from binreps.run.methods import check_method
 from binreps.run.models import AUTO, MODELS, WAYS, check_model
 from binreps.table import Table
@@ -41,7 +43,8 @@ LISTED = 10_000
 class Settings:
     """What the user chose: the model, how it is estimated, and what answers cost.
 
-    `model` says what is assumed of the data, by its id in `run.models`; "auto" leaves it to the columns.
+    `model` says what is assumed of the data, by its id in `run.models`: "auto" compares those that the
+    columns allow and takes the simplest that the data do not refute, None takes what the columns say.
     `method` says how the rates are estimated: by Bayes, or, for the models whose replicates all err alike, by
     one of the simpler ways of the paper.
     """
@@ -51,13 +54,14 @@ class Settings:
     loss: Loss = field(default_factory=Loss)
     level: float = 0.9
     replicates: int | None = None  # of the decision table; None: as many as anyone had, at most 20
-    model: str = AUTO
+    model: str | None = AUTO
     independent: bool = False  # whether readings of one individual by sources are, given its status
 
     def __post_init__(self) -> None:
         check_method(self.method)
-        check_model(self.model)
-        if self.method != "bayes" and self.model not in (AUTO, "common", "better-than-chance"):
+        if self.model is not None:
+            check_model(self.model)
+        if self.method != "bayes" and self.model not in (None, AUTO, "common", "better-than-chance"):
             raise OptionError(f"the model {self.model} is fitted by the method bayes, got {self.method!r}")
         check_level(self.level)
         checked_prior(self.prior)
@@ -171,6 +175,12 @@ class Part:
         table = self.fit.source_table(self.settings.level)
         order = np.argsort(-np.array(table["readings"]), kind="stable")
         return Table({name: [column[i] for i in order] for name, column in table.columns.items()})
+
+    @cached_property
+    def gold(self) -> Table | None:
+        """Known statuses against their scores before and after these recalibrate; None without."""
+        found: Table | None = self.fit.gold_table() if self.fit.has_sources else None
+        return found
 
     @cached_property
     def source_population(self) -> Table | None:
@@ -330,6 +340,8 @@ class Analysis:
         How the data were read, and which method is missing and why.
     source : Source
         Where the data came from.
+    comparison : Comparison or None
+        The models that were compared to choose one.
     """
 
     settings: Settings
@@ -339,10 +351,21 @@ class Analysis:
     notes: tuple[Note, ...] = ()
     truth: CountTable | None = None  # the same individuals with their true statuses, which judged them
     source: Source = field(default_factory=lambda: Source("counts"))
+    comparison: Comparison | None = None
+
+    @cached_property
+    def verdict(self) -> Verdict:
+        """Whether the results can be used: a light, a sentence, and the numbers behind it."""
+        if self.comparison is None or len(self.comparison.tried) < 2:
+            return reached(self.findings, self.model, {"individuals": float(self.counts.individuals)})
+        return reached(self.findings, self.model, self.comparison.numbers, self.comparison.simplest.model)
 
     def __str__(self) -> str:
         answers = ", ".join(f"{count:,} {word}" for word, count in self.answers.items())
-        blocks = [f"{self.source.name}: {self.counts.individuals:,} individuals, {answers}"]
+        blocks = [
+            f"{self.source.name}: {self.counts.individuals:,} individuals, {answers}",
+            str(self.verdict),
+        ]
         for part in self.parts:
             title = [] if part.name is None else [str(part.name)]
             tables = [part.rates()] if part.sources is None else [part.sources, part.source_population]
@@ -382,6 +405,7 @@ class Analysis:
                 totals[word] = totals.get(word, 0) + weight
         return totals
 
+    @kinds_checked
     def write(
         self,
         folder: str | Path,
@@ -419,6 +443,7 @@ class Analysis:
         how = {"title": title, "author": author}
         return write_folder(self, folder, parquet=parquet, memory=memory, **how)
 
+    @kinds_checked
     def report(self, *, title: str = "", author: str = "") -> str:
         """The report as one HTML page that opens without a network, and lists everyone if they are few."""
         from binreps.show.folder import report_page

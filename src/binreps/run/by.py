@@ -15,6 +15,7 @@ from binreps.errors import DataError
 from binreps.fits.batch import COLUMNS, Method, Progress, fit_many
 from binreps.model import Prior
 from binreps.notes import Note, warn_of
+from binreps.options import kinds_checked
 from binreps.table import Table
 from binreps.tables.groups import Groups, group_names, grouped_counts
 from binreps.tables.opened import is_path, open_table
@@ -32,6 +33,7 @@ _TYPES: dict[str, Any] = {
 }  # the others are Float64
 
 
+@kinds_checked
 def fit_by(
     table: Any,
     *,

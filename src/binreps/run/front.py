@@ -12,6 +12,7 @@ import numpy as np
 
 from binreps.counts import CountTable
 from binreps.covariates import CovariateTable
+from binreps.decide.checks.findings import Findings
 from binreps.errors import DataError, OptionError
 from binreps.fits.base import checked_prior
 from binreps.fits.covariates import fit_covariates
@@ -20,11 +21,12 @@ from binreps.fits.sources import fit_sources
 from binreps.formula import Formula
 from binreps.model import Prior
 from binreps.notes import Note, warn_of
-from binreps.options import check_whole, generator, shown
+from binreps.options import check_kind, check_whole, generator, kinds_checked, shown
 from binreps.readings import Readings
 from binreps.run.analysed import analysed
 from binreps.run.analysis import Analysis, Settings, Source
 from binreps.run.data import Data
+from binreps.run.looked import Looked, looked_at
 from binreps.run.methods import METHODS, check_method
 from binreps.run.models import AUTO, MODELS, SEED, check_model
 from binreps.run.recipe import check_recipe, load_recipe, recipe_columns, recipe_sheet
@@ -44,6 +46,7 @@ _NOUNS: Mapping[Any, str] = MappingProxyType(
 _KNOWN = "scores say what the replicates say, also of individuals whose status is known"
 
 
+@kinds_checked
 def fit(
     table: Any | PathLike | Sequence[PathLike] | Counts | Readings,
     *,
@@ -58,6 +61,7 @@ def fit(
     sheet: str | None = None,
     tol: float | None = None,
     independent: bool = False,
+    merge: Sequence[Sequence[str]] = (),
     most: int = MOST,
     **columns: Unpack[AllColumns],
 ) -> Any:
@@ -93,6 +97,8 @@ def fit(
     independent : bool
         Whether the readings of one individual by sources are independent given its status. If not, each
         counts as a part of one, learned without truth.
+    merge : sequence of sequences of sources
+        Sources to take for one, such as `[("ann", "bob")]` of whom one copies the other.
     most : int
         Readings to hold in memory. Of more, the error rates of sources are learned from a random part of the
         individuals, and a warning says so; `attach` and `score_file` score everyone.
@@ -137,7 +143,7 @@ def fit(
         design = {"reference": reference, "missing_covariates": missing_covariates, "formula": made}
         data, found = _readings_of(table, columns, memory, sheet, most, design)
         warn_of(found)
-        how |= {"independent": independent, "rng": SEED if rng is None else rng}
+        how |= {"independent": independent, "merge": merge, "rng": SEED if rng is None else rng}
         return fit_sources(data, prior, **how)  # type: ignore[arg-type]
     if needs == "covariates":
         records, notes = _records_of(table, columns, memory, reference, missing_covariates, made)
@@ -258,11 +264,11 @@ def _counts_of(
 ) -> tuple[Counts, tuple[Note, ...]]:
     """The counts of any table, or those that are given."""
     if isinstance(table, CountTable | Mapping):
-        return _counted(table, columns), ()
+        return counted(table, columns), ()
     return _read_counts(table, columns, memory, sheet)
 
 
-def _counted(table: Counts, columns: Mapping[str, Any]) -> Counts:
+def counted(table: Any, columns: Mapping[str, Any]) -> Any:
     """Counts as they are: they have no columns, and several are populations."""
     if isinstance(table, Mapping):
         for value in table.values():
@@ -292,6 +298,7 @@ def _read_counts(
     return reading.counts, (*notes, *reading.notes)
 
 
+@kinds_checked
 def analyse(
     table: Any | PathLike | Sequence[PathLike] | Counts,
     settings: Settings | None = None,
@@ -383,16 +390,12 @@ def analysing(
     **columns: Unpack[AllColumns],
 ) -> Iterator[Any]:
     """`analyse`, with the files kept open: what is written meanwhile needs no second reading."""
-    settings = settings or Settings()
-    for noun, called in _NOUNS.items():
-        if isinstance(table, noun):
-            data = _counted(table, columns)
-            kind = CountTable if noun is Mapping else noun
-            if truth is not None and not isinstance(truth, kind):
-                rule = f"the truth of {called} must be a {kind.__name__}"
-                raise OptionError(f"{rule}, got {type(truth).__name__}")
-            yield replace(analysed(data, settings, truth), source=Source(name or called))
-            return
+    settings = Settings() if settings is None else settings
+    check_kind("settings", settings, Settings)
+    if is_counted(table):
+        data, called = counted(table, columns), _called(table, truth)
+        yield replace(analysed(data, settings, truth), source=Source(name or called))
+        return
     if isinstance(truth, CountTable):
         raise OptionError("the truth of a table must be the name of its column, got a CountTable")
     how: Any = {"memory": memory, "name": name, "sheet": sheet, "recipe": recipe}
@@ -496,24 +499,48 @@ def source_notes(source: Source) -> tuple[Note, ...]:
     return tuple(note for note in notes if not source.covariates or note.id != "covariates-not-used")
 
 
+def is_counted(table: Any) -> bool:
+    """Whether a table is a noun, which has no columns to name."""
+    return isinstance(table, tuple(_NOUNS))
+
+
+def _called(table: Any, truth: Any) -> str:
+    """What a noun is called; a truth of another kind is refused."""
+    noun, called = next((noun, called) for noun, called in _NOUNS.items() if isinstance(table, noun))
+    kind = CountTable if noun is Mapping else noun
+    if truth is not None and not isinstance(truth, kind):
+        rule = f"the truth of {called} must be a {kind.__name__}"
+        raise OptionError(f"{rule}, got {type(truth).__name__}")
+    return called
+
+
 def analysed_source(source: Source, settings: Settings) -> Analysis:
     """The analysis of a table that was read."""
-    data, more = _source_data(source, settings)
+    looks = looked_at(source)
+    data, more = source_data(source, settings, looks)
     judges = source.truth is not None
     analysis = analysed(data.forget_known() if judges else data, settings, data if judges else None)
     used = {"source-not-used"} if analysis.fit.has_sources else set()
+    answered = ("reader-differences", "fixed-panel") if analysis.fit.has_sources else ()
+    seen = [one for look in looks if look.kind not in answered for one in look.findings]
+    analysis = replace(analysis, findings=Findings((*analysis.findings, *seen)))
     notes = dict.fromkeys([*source_notes(source), *more, *analysis.notes])
     return replace(analysis, source=source, notes=tuple(note for note in notes if note.id not in used))
 
 
-def _source_data(source: Source, settings: Settings) -> tuple[Data, tuple[Note, ...]]:
-    """What was read in the forms that the models need."""
+def source_data(
+    source: Source, settings: Settings, looks: Sequence[Looked] = ()
+) -> tuple[Data, tuple[Note, ...]]:
+    """What was read in the forms that the models need; by source also where the results speak for it."""
     reading = source.reading
     assert reading is not None
     several = None if isinstance(reading.counts, CountTable) else reading.counts
     data = Data(reading.everyone, several, source.records)
-    notes: tuple[Note, ...] = ()
-    if settings.model == "sources" or (settings.model == AUTO and source.by):
+    if settings.model == "sources" or (settings.model in (AUTO, None) and source.by):
         readings, notes = source_readings(reading, MOST, who=whose(reading, **source.design))
-        data = replace(data, readings=readings)
-    return data, notes
+        return replace(data, readings=readings), notes
+    if settings.model == AUTO and settings.method == "bayes" and several is None:
+        for look in looks:
+            if look.findings and look.kind in ("reader-differences", "fixed-panel"):
+                return replace(data, readings=look.readings), ()
+    return data, ()

@@ -19,7 +19,7 @@ from binreps.fits.covariates import CovariatesFit
 from binreps.fits.mcmc import McmcFit, arviz, to_pymc
 from binreps.fits.sources import SourcesFit, parameters
 from binreps.model import ALIKE, NAMES, Float, Rates
-from binreps.options import check_whole, generator
+from binreps.options import check_whole, generator, kinds_checked
 
 if TYPE_CHECKING:
     from binreps.run.sklearn_adapter import ReplicateClassifier, SourceClassifier
@@ -30,6 +30,7 @@ _CHAINS = 4  # ArviZ compares chains; independent draws may be dealt to as many 
 _MOST_VALUES = 2 * 10**7  # draws × individuals: 160 MB for each of two groups
 
 
+@kinds_checked
 def to_arviz(
     fit: BayesFit | McmcFit | CovariatesFit | SourcesFit, *, rng: np.random.Generator | int, draws: int = 2000
 ) -> Any:

@@ -18,6 +18,7 @@ from binreps.covariates import CovariateTable
 from binreps.errors import BinrepsError, DataError, OptionError
 from binreps.fits.base import check_fit
 from binreps.model import NAMES, Prior
+from binreps.options import kinds_checked
 from binreps.run.models import WAYS
 from binreps.run.save_covariates import (
     agree,
@@ -34,6 +35,7 @@ from binreps.tables.write import replacing
 SCHEMA, VERSION = "binreps fit", 2  # 2: the prior says whether it is better than chance
 
 
+@kinds_checked
 def save_fit(fit: Any, path: PathLike) -> Path:
     """Write a fit as JSON; the file appears whole or not at all.
 
@@ -49,6 +51,7 @@ def save_fit(fit: Any, path: PathLike) -> Path:
     return Path(path)
 
 
+@kinds_checked
 def load_fit(path: PathLike) -> Any:
     """The fit that `save_fit` wrote, or that `summary.json` of an analysis holds, fitted again.
 
@@ -228,6 +231,8 @@ def write_json(content: Any, path: PathLike) -> None:
 
 def read_json(path: PathLike) -> Any:
     """The content of a JSON file."""
+    if Path(path).exists() and not Path(path).is_file():  # reading a pipe or a device may never end
+        raise DataError(f"{path} is not a file that can be read")
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"), parse_constant=_no_constant)
     except OSError as error:

@@ -10,6 +10,7 @@ import numpy as np
 from binreps.covariates import Category, Covariate, CovariateTable, Numeric
 from binreps.errors import DataError, OptionError
 from binreps.formula import Formula
+from binreps.options import real
 
 _AGREE = 1e-6  # results of two machines or versions differ by less; a hand-made change hardly does
 
@@ -93,4 +94,4 @@ def agree(old: Any, new: Any) -> bool:
         return old is new
     if not isinstance(old, int | float) or isinstance(old, bool):
         return False
-    return bool(abs(old - new) <= _AGREE * max(1.0, abs(new)))
+    return bool(abs(real(old) - new) <= _AGREE * max(1.0, abs(new)))

@@ -48,6 +48,7 @@ def sources_to_dict(fit: SourcesFit) -> dict[str, Any]:
         "tol": fit.tol,
         "calibration": asdict(fit.calibration),
         "sources": list(fit.sources),
+        "merge": [list(group) for group in fit.merge],
         "readings": columns,
         "people": None if people is None else _saved_people(people),
         "notes": [asdict(note) for note in fit.notes],
@@ -106,6 +107,7 @@ def sources_from_dict(content: Mapping[str, Any]) -> SourcesFit:
         SourcesPosterior(sources, sampled, _calibration(content["calibration"])),
         float(content["tol"]),
         tuple(Note(**note) for note in content["notes"]),
+        tuple(tuple(group) for group in content["merge"]),
     )
     if content.get("results") != {"prevalence": float(fit.posterior.mean[0]), "sources": _rows(fit)}:
         raise DataError("the results do not follow from the draws: the file was changed")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 from binreps.errors import OptionError
@@ -10,7 +12,7 @@ from binreps.run.save import write_json
 from binreps.run.scores import scored, together
 from binreps.show.report import report
 from binreps.show.summary import summary
-from binreps.tables.write import check_target, replacing, write_table
+from binreps.tables.write import replacing_all, write_table
 
 
 def write_folder(
@@ -22,33 +24,31 @@ def write_folder(
     title: str = "",
     author: str = "",
 ) -> list[Path]:
-    """Write what `Analysis.write` promises; each file appears whole or not at all."""
+    """Write what `Analysis.write` promises; all its files appear, or none does."""
     sources = analysis.main.sources
     third = "decision_table.csv" if sources is None else "sources.csv"
     names = ["report.html", "scores.parquet" if parquet else "scores.csv", third, "summary.json"]
-    files = _ready(folder, names, analysis.source)
-    content = summary(analysis)
-    with scored(analysis, memory=memory) as everyone:
-        # what can fail is done before anything is written
-        page = report(analysis, everyone.rows, names[1], title=title, author=author)
+    with _new_files(folder, names, analysis.source) as files, scored(analysis, memory=memory) as everyone:
         everyone.write(files[1])
         table = together(analysis, "decisions") if sources is None else sources
         write_table(table, files[2], everyone.connection)
-    write_json(content, files[3])
-    with replacing(files[0]) as part:
-        part.write_text(page, encoding="utf-8")
-    return files
+        write_json(summary(analysis), files[3])
+        page = report(analysis, everyone.rows, names[1], title=title, author=author)
+        files[0].write_text(page, encoding="utf-8")
+    return [Path(folder, name) for name in names]
 
 
-def _ready(folder: str | Path, names: list[str], source: Source) -> list[Path]:
-    """The files in their folder, made if it is not there; none may be one that is read."""
+@contextmanager
+def _new_files(folder: str | Path, names: Sequence[str], source: Source) -> Iterator[list[Path]]:
+    """Files that take their places in a folder together, or not at all; none may be one that is read."""
     out = Path(folder)
     if out.exists() and not out.is_dir():
         raise OptionError(f"the folder must not be a file, got {out}")
-    out.mkdir(parents=True, exist_ok=True)
-    for name in names[1:3]:
-        check_target(out / name, map(Path, source.paths))
-    return [out / name for name in names]
+    for name in names:
+        if (out / name).exists() and any((out / name).samefile(path) for path in source.paths):
+            raise OptionError(f"{out / name} is read and cannot be written too; name another folder")
+    with replacing_all(out) as stage:
+        yield [stage / name for name in names]
 
 
 def report_page(analysis: Analysis, *, title: str = "", author: str = "") -> str:

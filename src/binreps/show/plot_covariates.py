@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from binreps.options import kinds_checked
 from binreps.show.marks import WIDE, across, inline, layered, needed, upward
 from binreps.show.theme import METHOD_COLOURS, themed
 from binreps.table import Table
@@ -17,6 +18,7 @@ _WIDEST = 1e6  # odds ratios beyond are drawn at the edge
 _TICKS = (0.001, 0.01, 0.1, 0.2, 0.5, 1, 2, 5, 10, 100, 1000, 1e4, 1e5, 1e6)
 
 
+@kinds_checked
 def odds_ratios(table: Table) -> alt.LayerChart:
     """A forest plot: the odds ratio of every column of the design with its interval, on a log scale.
 
@@ -75,6 +77,7 @@ def _inside(value: float) -> float:
     return float(min(max(value, 1 / _WIDEST), _WIDEST)) if math.isfinite(value) else _WIDEST
 
 
+@kinds_checked
 def prevalence_curve(table: Table, name: str) -> alt.LayerChart:
     """Prevalence against one covariate of numbers, with the band of its intervals.
 

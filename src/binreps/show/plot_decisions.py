@@ -14,6 +14,7 @@ import numpy as np
 from binreps.decide.loss import DECISIONS, Loss, check_loss
 from binreps.decide.stopping import StoppingTable
 from binreps.errors import DataError
+from binreps.options import check_kind, kinds_checked
 from binreps.show.marks import (
     WIDE,
     across,
@@ -42,6 +43,7 @@ _MOST_STEPS = 1200  # of individuals: about two for each pixel
 # ---------------------------------------------------------------------------------------- decision table
 
 
+@kinds_checked
 def decisions(table: Table) -> alt.LayerChart:
     """The decision table as a triangle: each replicate moves a row down, left if negative, right if positive.
 
@@ -160,6 +162,7 @@ def _runs(table: Table) -> Iterator[tuple[int, int, int, str | None]]:
         yield n, positives[0], positives[-1], decision
 
 
+@kinds_checked
 def stopping(stopping: StoppingTable, *, least: float = 1e-4) -> alt.LayerChart:
     """The best rule for one individual as a lattice: measure again, or answer; probabilities in the cells.
 
@@ -182,6 +185,7 @@ def stopping(stopping: StoppingTable, *, least: float = 1e-4) -> alt.LayerChart:
     >>> fit = fit_bayes(CountTable([3, 3, 3], [0, 1, 3], [60, 9, 31]))
     >>> chart = stopping(stopping_table(fit, Loss(), cost_per_replicate=0.01, max_replicates=6))
     """
+    check_kind("stopping", stopping, StoppingTable)
     rows = [row for row in stopping.table() if row["reached"] >= least]
     columns = {name: [row[name] for row in rows] for name in ("n", "s", "probability")}
     table = Table({**columns, "decision": [row["action"] for row in rows]})
@@ -192,6 +196,7 @@ def stopping(stopping: StoppingTable, *, least: float = 1e-4) -> alt.LayerChart:
 # ------------------------------------------------------------------------------------------- individuals
 
 
+@kinds_checked
 def individuals(table: Table, thresholds: tuple[float, float] | None = None) -> alt.LayerChart:
     """Individuals sorted by score, with intervals, coloured by the answer; the inconclusive band is shaded.
 
@@ -236,7 +241,7 @@ def individuals(table: Table, thresholds: tuple[float, float] | None = None) -> 
         }
 
     layers: list[Any] = [] if thresholds is None else [band(*thresholds, 0, people), _lines(thresholds)]
-    if "lower" in table.columns:
+    if "lower" in steps[0]:
         layers.append(base.mark_rect(opacity=0.35).encode(**axes("lower"), y2="upper"))
     layers.append(base.mark_rule(strokeWidth=3).encode(**axes("score")))
     if judged:
@@ -269,7 +274,7 @@ def _merged(cells: Sequence[dict[str, Any]], people: int) -> list[dict[str, Any]
             width = 0
         groups[-1].append(cell)
         width += cell["weight"]
-    names = [name for name in ("score", "lower", "upper") if name in cells[0]]
+    names = [name for name in ("score", "lower", "upper") if cells[0].get(name) is not None]
     merged = []
     for group in groups:
         weights = [cell["weight"] for cell in group]
@@ -313,6 +318,7 @@ def _truth_strip(cells: Sequence[dict[str, Any]], axes: dict[str, Any]) -> list[
 # ------------------------------------------------------------------------------------------------- costs
 
 
+@kinds_checked
 def risks(loss: Loss) -> alt.LayerChart:
     """Expected cost of each answer against the probability of being positive, with the thresholds.
 
@@ -375,6 +381,7 @@ def _segments(loss: Loss, words: Sequence[str], parts: Sequence[tuple[float, flo
     return inline(decision=decision, x=x, y=y)
 
 
+@kinds_checked
 def calibration(table: Table) -> alt.LayerChart:
     """How often individuals with about the same chance are truly positive.
 
@@ -420,6 +427,7 @@ def calibration(table: Table) -> alt.LayerChart:
     )
 
 
+@kinds_checked
 def risk_by_cost(table: Table) -> alt.LayerChart:
     """Empirical risk of each method against the cost of an inconclusive answer.
 

@@ -15,7 +15,7 @@ from binreps.errors import FitError, OptionError
 from binreps.fits.base import Fit, PosteriorFit, check_one_population
 from binreps.fits.populations import PopulationsFit
 from binreps.model import NAMES, Float
-from binreps.options import check_level
+from binreps.options import check_kind, check_level, kinds_checked
 from binreps.priors import density, end_of
 from binreps.show.marks import (
     PANEL,
@@ -53,6 +53,7 @@ _MOST_POPULATIONS = 480
 # ------------------------------------------------------------------------------------------------ rates
 
 
+@kinds_checked
 def rates(
     fit: PosteriorFit, others: Mapping[str, Fit] | None = None, *, level: float = 0.9
 ) -> alt.HConcatChart:
@@ -90,6 +91,8 @@ def rates(
         raise FitError(f"a figure of the rates needs a posterior, which fit_bayes has, got the {fit.method}")
     lower, upper = fit.interval(level)
     others = others or {}
+    for other in others.values():
+        check_one_population(other)
     panels = []
     for name in NAMES:
         interval = (getattr(lower, name), getattr(upper, name))
@@ -192,6 +195,7 @@ def _top(fit: PosteriorFit, name: str, posterior: Float, prior: Float, x: Float)
 # ----------------------------------------------------------------------------------------------- scores
 
 
+@kinds_checked
 def scores(
     fits: Mapping[str, Fit],
     *,
@@ -229,6 +233,8 @@ def scores(
     check_level(level)
     if not fits:
         raise OptionError("fits must hold at least one fit, got none")
+    for fit in fits.values():
+        check_one_population(fit)
     shown = _spread(next(iter(fits.values())).counts.n) if replicates is None else _wanted(replicates)
     panels = [_score_panel(fits, n, thresholds, level, first=i % 3 == 0) for i, n in enumerate(shown)]
     text = "" if thresholds is None else "shaded: inconclusive"
@@ -316,6 +322,7 @@ def _intervals(s: Any, interval: tuple[Any, Any], colour: str) -> Any:
 # ----------------------------------------------------------------------------------------------- counts
 
 
+@kinds_checked
 def counts(table: Table) -> alt.ConcatChart:
     """Posterior-predictive check: individuals observed in each cell, and how many the fit expects there.
 
@@ -383,6 +390,7 @@ def _count_panel(n: int, rows: Sequence[Mapping[str, Any]], *, first: bool) -> a
 # ------------------------------------------------------------------------------------------ populations
 
 
+@kinds_checked
 def populations(fit: PopulationsFit, *, level: float = 0.9) -> alt.VConcatChart:
     """The prevalence of each population with its interval, and the error rates that all share.
 
@@ -409,6 +417,7 @@ def populations(fit: PopulationsFit, *, level: float = 0.9) -> alt.VConcatChart:
     """
     import altair as alt
 
+    check_kind("fit", fit, PopulationsFit)
     lower, upper = fit.interval(level)
     names, title = [str(name) for name in fit], "Prevalence"
     columns = [np.asarray(one.prevalence) for one in (fit.rates, lower, upper)]
@@ -454,6 +463,7 @@ def _interval_rows(
 # ------------------------------------------------------------------------------------------------- bias
 
 
+@kinds_checked
 def bias(table: Table, median_more_biased: tuple[float, float] | None = None) -> alt.LayerChart:
     """Bias of the prevalence estimated by the average and by the median, against the prevalence.
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from binreps.errors import OptionError
 from binreps.fits.sources import SourcesFit
-from binreps.options import check_level
+from binreps.options import check_level, kinds_checked
 from binreps.show.marks import inline
 from binreps.show.theme import METHOD_COLOURS, themed
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 _MOST_BARS = 60  # sources whose intervals are drawn; of more they would hide each other
 
 
+@kinds_checked
 def sources(fit: SourcesFit, *, level: float = 0.9) -> alt.LayerChart:
     """False-positive against false-negative rate of each source, with intervals; size by readings.
 

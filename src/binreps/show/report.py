@@ -15,11 +15,13 @@ from binreps.show.theme import FONT, to_svg, trusted
 from binreps.show.wording import (
     REFERENCES,
     changed_words,
+    chosen_words,
     command_line,
     cost_words,
     data_words,
     methods_paragraph,
     missing_words,
+    model_rows,
     named_methods,
     named_odds,
     named_rates,
@@ -80,6 +82,8 @@ def report(
         verdict=_verdict(analysis),
         parts=[_part(part, analysis, individuals) for part in analysis.parts],
         counts=analysis.counts,
+        models=None if analysis.comparison is None else model_rows(analysis.comparison),
+        chosen="" if analysis.comparison is None else chosen_words(analysis.comparison, "command"),
         answers=_answers(analysis.answers),
         key=threshold_words(analysis.settings.loss),
         rule=cost_words(analysis.settings.loss),
@@ -104,16 +108,19 @@ def report(
     )
 
 
+_LIGHTS = {"green": ("good", "✓"), "amber": ("care", "!"), "red": ("stop", "✕")}
+
+
 def _verdict(analysis: Analysis) -> dict[str, str]:
-    """Whether the answers can be used, by what the checks found."""
-    warnings = analysis.findings.warnings
-    if not warnings:
-        sentence = "Nothing was found that speaks against these answers."
-        return {"tone": "good", "sign": "✓", "title": "Good to use", "sentence": sentence, "advice": ""}
-    first = warnings[0]
-    more = f" ({len(warnings) - 1} more below)" if len(warnings) > 1 else ""
-    found = {"tone": "care", "sign": "!", "title": "Read first"}
-    return {**found, "sentence": first.sentence + more, "advice": first.advice}
+    """Whether the answers can be used, and what to do about it."""
+    verdict, others = analysis.verdict, analysis.findings.warnings
+    tone, sign = _LIGHTS[verdict.light]
+    more = len([one for one in others if one.name != verdict.reason])
+    advice = next((one.advise("command") for one in others if one.name == verdict.reason), "")
+    if not advice and analysis.comparison is not None and verdict.light != "green":
+        advice = chosen_words(analysis.comparison, "command").capitalize()
+    said = verdict.sentence + (f" ({more} more below)" if more else "")
+    return {"tone": tone, "sign": sign, "title": verdict.word, "sentence": said, "advice": advice}
 
 
 def _part(part: Part, analysis: Analysis, individuals: Table | None) -> dict[str, Any]:
@@ -128,11 +135,13 @@ def _part(part: Part, analysis: Analysis, individuals: Table | None) -> dict[str
         "again_total": sum(part.again["weight"]),
         "by_source": part.sources is not None,
         "source_words": _source_words(part),
+        "worst": _worst(part),
         "sources": [] if part.sources is None else list(part.sources),
         "calibration": "" if part.sources is None else str(part.fit.calibration),
         "rates": named_rates(part),
         "odds": named_odds(part),
         "populations": part.populations,
+        "gold": part.gold,
         "changed": changed_words(part),
         "profiles": [
             (one.name, profile_words(one.covariates), _lattice(one.decisions), one.fit.rates.prevalence)
@@ -197,14 +206,21 @@ def _who(individuals: Table | None, analysis: Analysis, name: str | None) -> Map
     return {key: list(dict.fromkeys(names)) for key, names in found.items()}
 
 
+def _worst(part: Part) -> list[dict[str, Any]]:
+    """The sources that err most, both ways together, as many as a first page has room for."""
+    rows = [] if part.sources is None else list(part.sources)
+    return sorted(rows, key=lambda row: -(row["false_positive"] + row["false_negative"]))[:_NAMES]
+
+
 def _source_words(part: Part) -> str:
     """Who read, and who is poor, in a sentence."""
     if part.sources is None:
         return ""
     poor = [str(row["source"]) for row in part.sources if row["worse_than_chance"] > 0.5]
     worse = f" Worse than chance: {', '.join(poor[:_NAMES])}." if poor else ""
-    names = f"{plural(len(part.sources), 'source')} gave the readings, each with error rates of its own."
-    return f"{names}{worse} Who said what decides: use `binreps decide --source` for the next individual."
+    shown = ", of whom those who err most are shown" if len(part.sources) > _NAMES else ""
+    names = f"{plural(len(part.sources), 'source')} gave the readings{shown}; all of them below."
+    return f"{names}{worse} Who said what decides: `binreps decide --source` answers for the next individual."
 
 
 def _answers(answers: dict[str, int]) -> list[tuple[str, int, float]]:

@@ -9,8 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from binreps._version import __version__
+from binreps.decide.checks.actions import DOORS, Action
+from binreps.decide.checks.findings import Findings
+from binreps.decide.compare import Comparison
 from binreps.decide.evaluate import Evaluation
 from binreps.decide.loss import Loss
+from binreps.decide.verdict import Verdict
 from binreps.notes import Note
 from binreps.run.analysis import Analysis, Estimate, Part, Settings, Source
 from binreps.run.recipe import recipe_of
@@ -48,10 +52,12 @@ def summary(analysis: Analysis) -> dict[str, Any]:
             "cells": len(counts),
             "identifiable": analysis.fit.identifiable,
         },
+        "verdict": verdict_values(analysis.verdict),
+        "comparison": None if analysis.comparison is None else comparison_values(analysis.comparison),
         "answers": analysis.answers,
         "populations": [_part(part) for part in analysis.parts],
         "numerical_error": analysis.fit.error,
-        "findings": table_rows(analysis.findings.table()),
+        "findings": findings_rows(analysis.findings),
         "notes": notes_rows(analysis.notes),
         "methods": methods_paragraph(analysis),
         "command": command_line(analysis),
@@ -129,6 +135,7 @@ def _sources(part: Part) -> dict[str, Any]:
         "sources": table_rows(part.sources),
         "population_of_sources": table_rows(part.source_population),
         "prevalence_of_populations": None if part.populations is None else table_rows(part.populations),
+        "gold": None if part.gold is None else table_rows(part.gold),
         "calibration": {**asdict(part.fit.calibration), "sentence": str(part.fit.calibration)},
         "chains": {"rhat": plain(part.fit.rhat), "effective_draws": plain(part.fit.effective)},
     }
@@ -157,6 +164,46 @@ def _judged(result: Evaluation) -> dict[str, Any]:
 def _numbers(estimate: Estimate) -> dict[str, Any]:
     """An estimate and its interval."""
     return {name: plain(value) for name, value in estimate._asdict().items()}
+
+
+def verdict_values(verdict: Verdict) -> dict[str, Any]:
+    """The light, its words, and the numbers behind it."""
+    return {
+        "light": verdict.light,
+        "word": verdict.word,
+        "sentence": verdict.sentence,
+        "reason": verdict.reason,
+        "model": verdict.model,
+        "numbers": {name: plain(value) for name, value in verdict.numbers.items()},
+        "action": _action(verdict.action),
+    }
+
+
+def comparison_values(comparison: Comparison) -> dict[str, Any]:
+    """The models that were compared, and whose answer the chosen one changes."""
+    return {
+        "preferred": comparison.preferred,
+        "chosen": comparison.chosen,
+        "models": table_rows(comparison.table()),
+        "changes": table_rows(comparison.changes(comparison.chosen)),
+        "refused": dict(comparison.refused),
+    }
+
+
+def findings_rows(findings: Findings) -> list[dict[str, Any]]:
+    """Findings by their names, with what to do, and what each door offers to do."""
+    names = ("severity", "name", "number", "sentence", "advice")
+    return [
+        {**{name: plain(getattr(one, name)) for name in names}, "action": _action(one.action)}
+        for one in findings
+    ]
+
+
+def _action(action: Action | None) -> dict[str, str] | None:
+    """An action by its id, and its words at each door."""
+    if action is None:
+        return None
+    return {"id": action.id, "value": action.value, **{door: action.words(door) for door in DOORS}}
 
 
 def notes_rows(notes: Iterable[Note]) -> list[dict[str, str]]:

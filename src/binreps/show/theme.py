@@ -15,6 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from binreps.errors import OptionError
+from binreps.options import kinds_checked
 from binreps.tables.files import PathLike
 from binreps.tables.write import replacing
 
@@ -112,6 +113,7 @@ def themed(chart: AnyChart, dark: bool = False) -> AnyChart:
     return result
 
 
+@kinds_checked
 def save(chart: alt.TopLevelMixin, path: PathLike, *, dark: bool = False) -> None:
     """Write a figure as PNG (twice the pixels), SVG, HTML or JSON (Vega-Lite), by the ending of the name.
 

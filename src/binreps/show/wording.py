@@ -9,6 +9,8 @@ from typing import Any
 
 from binreps._version import __version__
 from binreps.counts import UNKNOWN
+from binreps.decide.checks.actions import Action
+from binreps.decide.compare import Comparison
 from binreps.decide.loss import Loss
 from binreps.model import NAMES, Prior
 from binreps.run.analysis import Analysis, Estimate, Part, Settings, Source
@@ -306,3 +308,32 @@ def threshold_words(loss: Loss) -> tuple[str, str, str]:
 def method_name(analysis: Analysis) -> str:
     """The name of what decides."""
     return WAYS[analysis.main.deciding].name
+
+
+def model_rows(comparison: Comparison) -> Table:
+    """The models that were tried: how much better each predicts, and what it changes."""
+    rows = list(comparison.table())
+    columns: dict[str, list[Any]] = {"model": [MODELS[row["model"]].name for row in rows]}
+    columns["predicts better by"] = [_better(row, i) for i, row in enumerate(rows)]
+    columns["answers changed"] = [row["changed"] for row in rows]
+    columns["speaks against it"] = [row["against"] or "–" for row in rows]
+    return Table(columns)
+
+
+def _better(row: dict[str, Any], place: int) -> str:
+    """The difference from the simplest model, with its standard error."""
+    if not place:
+        return "–"
+    tie = "" if row["outright"] else " (tie)" if row["difference"] > -max(4, 2 * row["se"]) else " (worse)"
+    return f"{round(row['difference'], 1) + 0:.1f} ± {row['se']:.1f}{tie}"
+
+
+def chosen_words(comparison: Comparison, door: str) -> str:
+    """Which model is used, and how to use another."""
+    used, first = MODELS[comparison.chosen], comparison.simplest.model
+    others = [one for one in comparison.tried if one.model != used.id]
+    best = max(others, key=lambda one: one.left_out.total, default=comparison.simplest).model
+    wanted = first if used.id != first else best
+    said = f"used: {used.name}; another: {Action('model', wanted).words(door)}"
+    refused = [f"not tried: {MODELS[model].name}, as {why}" for model, why in comparison.refused.items()]
+    return "; ".join([said, *refused])

@@ -2,7 +2,7 @@
 
 Screening: the model with prevalence 0.30, false-positive rate 0.10 and false-negative rate 0.15; 120 people
 with 2 to 6 replicates each, of which a few results were then lost at random. Readers: five readers whose
-error rates differ, 120 slides, each read by four of them. Wells: 90 water samples of six wells each, whose
+error rates differ, 120 slides, each read by four of them. Wells: 150 water samples of six wells each, whose
 results are correlated within a sample; the species is likelier where the water is warm.
 """
 
@@ -19,6 +19,7 @@ import numpy as np
 from scipy.special import expit
 
 from binreps.model import Rates
+from binreps.options import kinds_checked
 from binreps.study.simulate import simulate
 from binreps.table import Table
 
@@ -28,7 +29,7 @@ SCREENING_RATES = Rates(prevalence=0.30, false_positive=0.10, false_negative=0.1
 READERS_RATES = Rates(0.4, [0.05, 0.30, 0.04, 0.02, 0.12], [0.08, 0.04, 0.12, 0.45, 0.06])
 """Prevalence, and the error rates of each reader."""
 
-WELLS_RATES, WELLS_CORRELATION, WELLS_LOG_ODDS = Rates(0.45, 0.03, 0.35), 0.30, 0.45
+WELLS_RATES, WELLS_CORRELATION, WELLS_LOG_ODDS = Rates(0.45, 0.03, 0.35), 0.35, 0.45
 """Rates at average warmth, correlation of the wells of a sample, and log odds per degree."""
 
 _FOLDER = Path(str(files("binreps.study") / "data"))
@@ -38,10 +39,12 @@ SCREENING_FILE, READERS_FILE, WELLS_FILE = (
 """The files: one row per replicate or reading, with the true status; wells in one row per sample."""
 
 _READERS = ("Ahn", "Berg", "Cruz", "Diaz", "Egede")
+_SAMPLES = 150
 _SEED = 2026
 _LOST = 7  # results of the screening that are missing
 
 
+@kinds_checked
 def load_screening() -> Table:
     """A synthetic screening study in long form: one row per replicate, with the individual's true status.
 
@@ -101,12 +104,12 @@ def _wells() -> str:
     """Water samples, each with six wells, whose chance of a signal varies from sample to sample."""
     rng = np.random.default_rng(_SEED)
     theta, p, q = WELLS_RATES
-    warmth = np.round(rng.normal(12, 3, 90), 1)
+    warmth = np.round(rng.normal(12, 3, _SAMPLES), 1)
     odds = np.log(theta / (1 - theta)) + WELLS_LOG_ODDS * (warmth - warmth.mean())
-    there = rng.random(90) < expit(odds)
+    there = rng.random(_SAMPLES) < expit(odds)
     mean, size = np.where(there, 1 - q, p), 1 / WELLS_CORRELATION - 1
-    signals = rng.random((90, 6)) < rng.beta(mean * size, (1 - mean) * size)[:, None]
-    lines = [[f"W{i + 1:02d}", warmth[i], *signals[i].astype(int)] for i in range(90)]
+    signals = rng.random((_SAMPLES, 6)) < rng.beta(mean * size, (1 - mean) * size)[:, None]
+    lines = [[f"W{i + 1:03d}", warmth[i], *signals[i].astype(int)] for i in range(_SAMPLES)]
     return _text(["sample", "temperature", *(f"well {k}" for k in range(1, 7))], lines)
 
 

@@ -21,7 +21,7 @@ from binreps.counts import UNKNOWN, CountTable, whole_numbers
 from binreps.covariates import CovariateTable
 from binreps.errors import OptionError
 from binreps.model import ALIKE, Float, Rates
-from binreps.options import generator, real, shown
+from binreps.options import check_kind, generator, kinds_checked, real, shown
 from binreps.readings import Readings
 from binreps.table import Table
 
@@ -96,6 +96,7 @@ class Simulation:
         return Table(columns)
 
 
+@kinds_checked
 def simulate(
     rates: Rates,
     individuals: int,
@@ -147,6 +148,7 @@ def simulate(
     >>> print(readers.readings)
     Readings: 200 individuals, 600 readings by 3 sources, 200 records
     """
+    check_kind("rates", rates, Rates)
     if np.ndim(rates.false_positive) or np.ndim(rates.false_negative):
         return _simulate_sources(rates, _individuals(individuals), _choices(replicates), generator(rng))
     theta, p, q = _three_numbers(rates)

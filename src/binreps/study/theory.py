@@ -27,6 +27,7 @@ from scipy.special import betainc, xlog1py, xlogy
 from binreps.counts import whole_numbers
 from binreps.errors import DataError, OptionError
 from binreps.model import TIE, Float, Rates
+from binreps.options import kinds_checked
 
 Int = NDArray[np.int64]
 Score = Literal["average", "median"]
@@ -40,6 +41,7 @@ _SMALL_CENTRAL = np.array([comb(2 * m, m) / 4**m for m in range(16)])
 # ------------------------------------------------------------------------------------------- primitives
 
 
+@kinds_checked
 def majority_probability(n: ArrayLike, chance: ArrayLike) -> Any:
     """Probability that most of n replicates are positive: u(n, a) = P(Bin(n, a) > n/2).
 
@@ -60,10 +62,11 @@ def majority_probability(n: ArrayLike, chance: ArrayLike) -> Any:
     >>> majority_probability([1, 2, 3], 0.1).round(3)
     array([0.1  , 0.01 , 0.028])
     """
-    n_values, a = whole_numbers("n", n), _numbers("chance", chance, 0, 1)
+    n_values, a = _at_chance(n, chance)
     return _plain(_at_least(n_values // 2 + 1, n_values, a))
 
 
+@kinds_checked
 def tie_probability(n: ArrayLike, chance: ArrayLike) -> Any:
     """Probability that exactly half of n replicates are positive: v(n, a) = P(Bin(n, a) = n/2).
 
@@ -75,9 +78,10 @@ def tie_probability(n: ArrayLike, chance: ArrayLike) -> Any:
     >>> tie_probability([1, 2, 4], 0.5)
     array([0.   , 0.5  , 0.375])
     """
-    return _plain(_tie(whole_numbers("n", n), _numbers("chance", chance, 0, 1)))
+    return _plain(_tie(*_at_chance(n, chance)))
 
 
+@kinds_checked
 def median_mean(n: ArrayLike, chance: ArrayLike) -> Any:
     """Mean of the median score of n replicates: δ(n, a) = u(n, a) + v(n, a)/2.
 
@@ -90,9 +94,10 @@ def median_mean(n: ArrayLike, chance: ArrayLike) -> Any:
     >>> median_mean([0, 1, 2, 3, 4], 0.1).round(3)
     array([  nan, 0.1  , 0.1  , 0.028, 0.028])
     """
-    return _plain(_delta(whole_numbers("n", n), _numbers("chance", chance, 0, 1)))
+    return _plain(_delta(*_at_chance(n, chance)))
 
 
+@kinds_checked
 def median_variance(n: ArrayLike, chance: ArrayLike) -> Any:
     """Variance of the median score of n replicates: γ(n, a) = u(1−u) + v(1−v)/4 − uv = δ(1−δ) − v/4.
 
@@ -103,7 +108,7 @@ def median_variance(n: ArrayLike, chance: ArrayLike) -> Any:
     >>> median_variance([1, 2, 3], 0.1).round(4)
     array([0.09  , 0.045 , 0.0272])
     """
-    return _plain(_gamma(whole_numbers("n", n), _numbers("chance", chance, 0, 1)))
+    return _plain(_gamma(*_at_chance(n, chance)))
 
 
 def _delta(n: Int, a: Any) -> Float:
@@ -174,6 +179,7 @@ class EstimateError:
         return _plain(np.sqrt(np.square(self.bias) + self.variance))
 
 
+@kinds_checked
 def score_moments(n: ArrayLike, rates: Rates, *, score: Score, status: int | None = None) -> Moments:
     """Mean and variance of the average or median score of n replicates.
 
@@ -214,6 +220,7 @@ def score_moments(n: ArrayLike, rates: Rates, *, score: Score, status: int | Non
     return Moments(_plain(mean), _plain(_marginal_variance(theta, p, q, variance_0, variance_1)))
 
 
+@kinds_checked
 def prevalence_error(
     n: ArrayLike, rates: Rates, *, score: Score, weight: ArrayLike | None = None
 ) -> EstimateError:
@@ -252,6 +259,7 @@ def prevalence_error(
     return EstimateError(_plain(bias), _plain(variance))
 
 
+@kinds_checked
 def harmonic_mean(n: ArrayLike, *, weight: ArrayLike | None = None) -> float:
     """Harmonic mean ñ = N / Σ(1/n) of the replicates of the N individuals that have any; NaN if none has.
 
@@ -264,6 +272,7 @@ def harmonic_mean(n: ArrayLike, *, weight: ArrayLike | None = None) -> float:
     return float(1 / _mean(_inverse(n_values), weights))
 
 
+@kinds_checked
 def median_more_biased(
     n: ArrayLike, false_positive: ArrayLike, false_negative: ArrayLike, *, weight: ArrayLike | None = None
 ) -> tuple[Any, Any]:
@@ -386,6 +395,7 @@ class Performance:
         return self.risk((unsure, 1.0, 1.0, unsure))
 
 
+@kinds_checked
 def classifier_performance(
     n: ArrayLike, rates: Rates, *, lower: ArrayLike, upper: ArrayLike, score: Score
 ) -> Performance:
@@ -422,6 +432,7 @@ def classifier_performance(
     )
 
 
+@kinds_checked
 def classifiers_coincide(n: ArrayLike, *, lower: float, upper: float) -> bool:
     """Whether the average and the median give the same answer for every s, at each of the n given.
 
@@ -439,6 +450,7 @@ def classifiers_coincide(n: ArrayLike, *, lower: float, upper: float) -> bool:
     return bool(np.array_equal(average, median))
 
 
+@kinds_checked
 def coincidence_margin(n: ArrayLike) -> float:
     """How close to ½ thresholds must be for the average and the median to classify alike.
 
@@ -497,6 +509,7 @@ def _answers(n: Int, below: Int, within: Int, a: Any) -> Answers:
 # ------------------------------------------------------------------------------------------------ risks
 
 
+@kinds_checked
 def classifier_risk(
     n: ArrayLike,
     rates: Rates,
@@ -534,6 +547,7 @@ def classifier_risk(
     return _plain(_mean(performance.risk(checked), weights))
 
 
+@kinds_checked
 def risk_curve(
     n: ArrayLike, rates: Rates, inconclusive: ArrayLike, *, score: Score, weight: ArrayLike | None = None
 ) -> Any:
@@ -565,6 +579,7 @@ def risk_curve(
     return classifier_risk(n, rates, (a, 1.0, 1.0, a), lower=a, upper=upper, score=score, weight=weight)
 
 
+@kinds_checked
 def risk_jumps(n: ArrayLike) -> Float:
     """Where the risk curve of the average can jump: the attainable averages 0 < s/n < ½, sorted.
 
@@ -588,11 +603,23 @@ def _checked(score: Score) -> Score:
     return score
 
 
+def _at_chance(n: ArrayLike, chance: ArrayLike) -> tuple[Int, Float]:
+    """Numbers of replicates and chances, as they came, which must go together."""
+    counts, chances = whole_numbers("n", n), _numbers("chance", chance, 0, 1)
+    try:
+        np.broadcast_shapes(counts.shape, chances.shape)
+    except ValueError:
+        raise OptionError(
+            f"n and chance must go together, got shapes {counts.shape} and {chances.shape}"
+        ) from None
+    return counts, chances
+
+
 def _numbers(name: str, values: ArrayLike, low: float, high: float) -> Float:
     """Numbers from low to high, NaN refused."""
     try:
         array = np.asarray(values, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise OptionError(f"{name} must be a number or an array of numbers, got {values!r}") from None
     wrong = ~((array >= low) & (array <= high) & np.isfinite(array))
     if wrong.any():

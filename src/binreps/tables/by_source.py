@@ -64,6 +64,11 @@ class Asked(NamedTuple):
     new: bool
     level: float
 
+    @property
+    def merged(self) -> dict[str, str]:
+        """What sources that are taken for one are called."""
+        return {str(name): " + ".join(map(str, group)) for group in self.fit.merge for name in group}
+
     def people(self, who: Whose, found: Any) -> Any:
         """Those of collected rows, as the fit's study has them."""
         own = self.fit.readings.people
@@ -142,19 +147,25 @@ def long_answers(
     table = with_source(table, roles)
     table = who.patterned(table) if who.columns else table
     one = row_counts(table, Roles(results=roles.results, labels=roles.labels))
-    sources, notes = _sources_of(table, roles, one)
+    sources, whole, notes = _sources_of(table, roles, one)
+    sources = list(dict.fromkeys(asked.merged.get(name, name) for name in sources))
     table = table.filter(~without_individual(roles))
     few = asked.fit.few(new=asked.new)
     sums = _table_of_logs(asked, few, sources)
     names = [name for name in sums if name not in (SOURCE, _SAID)]
     types: dict[str, Any] = {SOURCE: nw.String, _SAID: nw.Int64} | dict.fromkeys(names, nw.Float64)
     lookup = table_beside(original, sums, types)
-    said = nw.when(one[N] > 0).then(one[S]).otherwise(nw.lit(2)).cast(nw.Int64)  # 2: nothing, joins nothing
+    said = nw.when(one[N] > 0).then(one[S]).otherwise(nw.lit(2))  # 2: nothing, joins nothing
+    said = (one[S] if whole else said).cast(nw.Int64)
     order = [ORDER] if ORDER in table.collect_schema().names() else []
     more = [PATTERN] * bool(who.columns)
     counts = [one[name].cast(nw.Int64).alias(name) for name in (N, S)]
     rows = table.select(*roles.individual, *more, *order, SOURCE, said.alias(_SAID), *counts)
-    rows = rows.join(lookup, on=[SOURCE, _SAID], how="left")
+    if asked.fit.merge:
+        rows = _as_one(rows, [*roles.individual, *more], order, asked.merged)
+    # where every row finds a partner the cheaper join loses nobody
+    how: Any = "inner" if whole and not asked.fit.merge else "left"
+    rows = rows.join(lookup, on=[SOURCE, _SAID], how=how)
     totals = [nw.col(N, S, *names).sum(), *(nw.col(name).min() for name in order)]
     people = rows.group_by(*roles.individual, *more).agg(*totals)
     people = people.with_columns(nw.col(N, S).cast(nw.Int64))
@@ -163,6 +174,28 @@ def long_answers(
     kept = [*roles.individual, *order, N, S]
     prevalence = None if more else few.prevalence
     return _finished(people, kept, asked, prevalence), (*notes, *unseen_notes(asked.fit, sources))
+
+
+def _as_one(rows: Frame, keys: list[str], order: list[str], named: dict[str, str]) -> Frame:
+    """Rows in which some sources are one: a row for what they agree on, none where they differ."""
+    one = nw.col(SOURCE).is_in(list(named))
+    several = rows.filter(one)
+    name = nw.col(SOURCE)
+    for old, new in named.items():
+        name = nw.when(nw.col(SOURCE) == old).then(nw.lit(new)).otherwise(name)
+    several = several.with_columns(name.alias(SOURCE))
+    first = [nw.col(each).min() for each in order]
+    several = several.group_by(*keys, SOURCE).agg(nw.col(N, S).sum(), *first)
+    agree = (nw.col(S) == 0) | (nw.col(S) == nw.col(N))
+    given = nw.when(agree & (nw.col(N) > 0)).then(nw.lit(1)).otherwise(nw.lit(0))
+    yes = nw.when(nw.col(S) > 0).then(nw.lit(1)).otherwise(nw.lit(0))
+    several = several.with_columns(given.alias(N), yes.alias(S))
+    said = nw.when(nw.col(N) > 0).then(nw.col(S)).otherwise(nw.lit(2))
+    several = several.with_columns(said.alias(_SAID), (nw.col(S) * nw.col(N)).alias(S))
+    names = [*keys, *order, SOURCE, _SAID, N, S]
+    counts = [nw.col(each).cast(nw.Int64) for each in (_SAID, N, S)]
+    parts = [part.select(*keys, *order, SOURCE, *counts) for part in (rows.filter(~one), several)]
+    return nw.concat([part.select(*names) for part in parts])
 
 
 def _table_of_odds(original: Frame, table: Frame, asked: Asked, few: Any, who: Whose) -> Frame:
@@ -177,12 +210,18 @@ def _table_of_odds(original: Frame, table: Frame, asked: Asked, few: Any, who: W
     return table_beside(original, columns, dict.fromkeys(columns, nw.Float64) | {PATTERN: nw.String})
 
 
-def _sources_of(table: Frame, roles: Roles, one: dict[str, nw.Expr]) -> tuple[list[str], tuple[Note, ...]]:
-    """The sources of a table, in one pass that also finds results that are none and rows of nobody."""
+def _sources_of(
+    table: Frame, roles: Roles, one: dict[str, nw.Expr]
+) -> tuple[list[str], bool, tuple[Note, ...]]:
+    """The sources of a table, in one pass that also finds results that are none and rows of nobody.
+
+    And whether every row has a source and a result.
+    """
     nobody = nw.when(without_individual(roles)).then(nw.lit(1)).otherwise(nw.lit(0))
     bad = (one[N] - one[S] - one[NEGATIVES]).cast(nw.Int64)
-    rows = table.select(SOURCE, bad.alias(BAD), nobody.alias(LOST))
-    found = collected(rows.group_by(SOURCE).agg(nw.col(BAD, LOST).sum(), nw.len().alias(ROWS)))
+    given = one[N].cast(nw.Int64).alias(N)
+    rows = table.select(SOURCE, given, bad.alias(BAD), nobody.alias(LOST))
+    found = collected(rows.group_by(SOURCE).agg(nw.col(N, BAD, LOST).sum(), nw.len().alias(ROWS)))
     if any(map(int, found[BAD].to_list())):
         raise explain(table, roles)
     notes = []
@@ -191,12 +230,13 @@ def _sources_of(table: Frame, roles: Roles, one: dict[str, nw.Expr]) -> tuple[li
     each = dict(zip(found[SOURCE].to_list(), map(int, found[ROWS].to_list()), strict=True))
     if nameless := each.pop(None, 0):
         notes.append(dropped_note("source", nameless, [str(roles.source)]))
-    return [str(name) for name in each], tuple(notes)
+    missing = sum(map(int, found[ROWS].to_list())) - sum(map(int, found[N].to_list()))
+    return [str(name) for name in each], not missing and not nameless, tuple(notes)
 
 
 def unseen_notes(fit: Any, sources: Any) -> tuple[Note, ...]:
     """A note if a table has sources that the fit has not seen."""
-    known = {str(name) for name in fit.sources}
+    known = {str(name) for name in (*fit.sources, *(one for group in fit.merge for one in group))}
     new = [name for name in sources if str(name) not in known]
     if not new:
         return ()

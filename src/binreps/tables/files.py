@@ -12,7 +12,7 @@ import glob
 import gzip
 import os
 import re
-import tempfile
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -30,6 +30,7 @@ from binreps.tables.header import (
     table_end,
     unique,
 )
+from binreps.tables.leftovers import new_folder
 from binreps.tables.sheets import read_sheet
 from binreps.tables.sql import quoted
 from binreps.tables.tally import ORDER
@@ -46,6 +47,9 @@ FORMATS = {
     "excel": ("xlsx", "xlsm"),
 }
 _SEPARATORS = (",", ";", "\t", "|")
+SHORT = re.compile(r"BOOLEAN|U?[A-Z]*INT|U?INTEGER|FLOAT|DOUBLE|DECIMAL\([\d, ]+\)|DATE|TIME[A-Z_ ]*|UUID")
+"""Types whose values are short."""
+_LONG = {"VARCHAR": "strlen", "BLOB": "octet_length"}  # others, and what counts their bytes
 _HEAD_BYTES = 2**16  # where a header must be found, and notes at the end
 _FEW_BYTES, _FEW_ROWS = 100 * 2**20, 10**6  # of input up to which rows are sorted back into their order
 
@@ -68,6 +72,25 @@ class OpenFiles:
         for name in names:
             if name in self.twice:
                 raise DataError(f"{self.paths[0]} has two columns {name!r}; rename one of them")
+
+    def cut(self, longest: int) -> duckdb.DuckDBPyRelation:
+        """The rows, with so many characters at most of what may be long: texts, bytes, lists."""
+        return self.relation.project(", ".join(_cut(name, kind, longest) for name, kind in self.kinds()))
+
+    def lengths(self) -> dict[str, int]:
+        """The bytes of the longest value of each column of text or bytes."""
+        long = {name: _LONG[kind] for name, kind in self.kinds() if kind in _LONG}
+        if not long:
+            return {}
+        longest = ", ".join(f"max({how}({quoted(name)}))" for name, how in long.items())
+        return {
+            name: length or 0
+            for name, length in zip(long, self.relation.aggregate(longest).fetchall()[0], strict=True)
+        }
+
+    def kinds(self) -> list[tuple[str, str]]:
+        """The columns with DuckDB's name of their type."""
+        return list(zip(self.relation.columns, map(str, self.relation.types), strict=True))
 
     def numbered(self) -> duckdb.DuckDBPyRelation:
         """The rows, with their number in a column ORDER where they are few."""
@@ -99,6 +122,15 @@ class _Found:
     sheets: tuple[str, ...] = ()  # all that the first workbook has
 
 
+def _cut(name: str, kind: str, longest: int) -> str:
+    """A column in SQL, as text that is cut if its values may be long."""
+    column = quoted(name)
+    if SHORT.fullmatch(kind):
+        return column
+    part = f"{column}[1:{longest}]" if kind in _LONG or kind.endswith("]") else column
+    return f"left({part}::VARCHAR, {longest}) AS {column}"
+
+
 @contextmanager
 def open_files(
     path: PathLike | Sequence[PathLike],
@@ -112,7 +144,7 @@ def open_files(
 
     paths = find_files(path)
     with (
-        tempfile.TemporaryDirectory(prefix="binreps-", ignore_cleanup_errors=True) as spill,
+        new_folder("binreps") as spill,
         _connected(spill, memory) as connection,
     ):
         try:
@@ -161,6 +193,8 @@ def find_files(path: PathLike | Sequence[PathLike]) -> list[Path]:
     for file in found:
         if file.is_dir():
             raise DataError(f"{file} is a folder; name the files in it, such as {file / '*.parquet'}")
+        if file.exists() and not file.is_file():  # reading a pipe or a device may never end
+            raise DataError(f"{file} is a pipe or a device; write it to a file first")
         try:
             with file.open("rb") as handle:
                 empty = not handle.read(1)
@@ -346,7 +380,7 @@ def _head(file: Path) -> tuple[list[str], bool]:
     try:
         with gzip.open(file) if zipped else file.open("rb") as handle:
             head = handle.read(_HEAD_BYTES)
-    except (OSError, EOFError):
+    except (OSError, EOFError, zlib.error):
         raise DataError(f"{file} is not a whole gzip file; copy or compress it again") from None
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     try:

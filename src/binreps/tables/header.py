@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -70,12 +71,15 @@ def unique(file: Path, fields: Sequence[str], wanted: Sequence[str]) -> tuple[st
     """Column names made different, with a name for those without."""
     columns: list[str] = []
     taken: set[str] = set()
+    times: Counter[str] = Counter()
+    twice = repeated(fields)
     for position, field in enumerate(fields, start=1):
-        if field in columns and field in wanted:
+        if field in twice and field in wanted:
             raise DataError(f"{file} has two columns {field!r}; rename one of them")
-        name = field or f"column{position}"
+        name = given = field or f"column{position}"
         while name.casefold() in taken:
-            name += "_"
+            times[given.casefold()] += 1
+            name = f"{given}_{times[given.casefold()] + 1}"
         columns.append(name)
         taken.add(name.casefold())
     return tuple(columns)
@@ -83,7 +87,7 @@ def unique(file: Path, fields: Sequence[str], wanted: Sequence[str]) -> tuple[st
 
 def repeated(fields: Sequence[str]) -> frozenset[str]:
     """Names that several columns have."""
-    return frozenset(field for field in fields if field and fields.count(field) > 1)
+    return frozenset(field for field, times in Counter(fields).items() if field and times > 1)
 
 
 def check_same_columns(first: Path, columns: Sequence[str], file: Path, others: Sequence[str]) -> None:

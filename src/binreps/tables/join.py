@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from binreps.counts import CountTable
 from binreps.errors import DataError, OptionError
 from binreps.notes import Note, warn_of
-from binreps.options import check_level, shown
+from binreps.options import check_level, kinds_checked, shown
 from binreps.table import Table
 from binreps.tables.by_source import ANSWERS, Asked, long_answers, wide_answers
 from binreps.tables.design import PATTERN, Entries, entries_of, with_pattern
@@ -83,6 +83,7 @@ class Deciding(Protocol):
         """The answer to each score, in words."""
 
 
+@kinds_checked
 def attach(
     table: Any,
     fit: Any,
@@ -457,6 +458,7 @@ def _in_order(original: Frame, found: Frame, roles: Roles, added: list[str], for
     return original.with_columns(*(found[name] for name in added))
 
 
+@kinds_checked
 def score_file(
     path: PathLike | Sequence[PathLike],
     fit: Any,

@@ -22,6 +22,7 @@ import narwhals.stable.v2 as nw
 from binreps.counts import CountTable
 from binreps.errors import DataError, OptionError
 from binreps.notes import Note, warn_of
+from binreps.options import kinds_checked
 from binreps.table import Table
 from binreps.tables.files import OpenFiles, PathLike, open_files
 from binreps.tables.groups import counted_groups, group_names
@@ -39,6 +40,8 @@ from binreps.tables.tally import (
 )
 
 _SAMPLE = 1000  # rows that columns are guessed from
+_SAMPLE_VALUES = 200_000  # of all columns together
+_LONGEST = 200  # characters of such a value; the rest stays in the file
 
 
 @dataclass(eq=False)
@@ -69,7 +72,10 @@ class OpenTable:
     @cached_property
     def sample(self) -> dict[str, list[Any]]:
         """The columns with their first values: what columns are guessed from."""
-        head = collected(open_frame(self.frame).head(_SAMPLE))
+        shown = self.frame if self.files is None else self.files.cut(_LONGEST)
+        frame = open_frame(shown)
+        rows = min(_SAMPLE, _SAMPLE_VALUES // max(len(frame.collect_schema().names()), 1) + 1)
+        head = collected(frame.head(rows))
         return {name: head[name].to_list() for name in head.columns}
 
     @cached_property
@@ -226,6 +232,7 @@ def _worded(frame: Frame, roles: Roles, missing: int, notes: tuple[Note, ...]) -
     return (*notes, *no_result_note(words)), words
 
 
+@kinds_checked
 def count_table(
     table: Any | PathLike | Sequence[PathLike],
     *,
@@ -320,6 +327,7 @@ def count_table(
     return reading.everyone
 
 
+@kinds_checked
 def count_tables(
     table: Any | PathLike | Sequence[PathLike],
     *,

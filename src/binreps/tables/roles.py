@@ -393,6 +393,8 @@ def check_columns(wanted: Iterable[str], have: Sequence[str], listed: str) -> No
     for name in wanted:
         if name not in have:
             raise DataError(f"there is no column {name!r}; the columns are {listed}")
+        if name == "*":  # which engines take for all columns
+            raise DataError("a column that is used must not be called '*'; rename it")
 
 
 def names_of(value: Any) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,6 +27,9 @@ from binreps.tables.header import (
 )
 from binreps.tables.tally import plain_text
 
+_MOST_ROWS = 2**20  # that a sheet can have
+_MERGED = rb'<mergeCell ref="(([A-Z]{1,3})([0-9]{1,7}):([A-Z]{1,3})([0-9]{1,7}))"'
+
 
 @dataclass(frozen=True)
 class Sheet:
@@ -43,10 +47,7 @@ def read_sheet(file: Path, wanted: Sequence[str], sheet: str | None) -> Sheet:
     with _workbook(file) as book:
         chosen = _chosen(file, book, sheet)
         name = str(chosen.title)
-        try:
-            rows = [tuple(map(plain_text, row)) for row in chosen.iter_rows(values_only=True)]
-        except Exception as error:  # a damaged sheet is found while it is read
-            raise DataError(_no_workbook(file, error)) from None
+        rows = _rows(file, chosen)
         names = [str(one.title) for one in book.worksheets]
         others = [one for one in names if one != name]
         merged = _merged(file, chosen)
@@ -58,6 +59,26 @@ def read_sheet(file: Path, wanted: Sequence[str], sheet: str | None) -> Sheet:
     columns, twice, around = _table(file, rows, start, wanted)
     notes = (*_others_note(name, others, sheet), *layout_notes(where, *around))
     return Sheet(name, columns, twice, notes, tuple(names))
+
+
+def _rows(file: Path, sheet: Any) -> list[Row]:
+    """The rows as text, without the empty cells at their ends; what a sheet says of its size is not believed.
+
+    A row keeps two cells: one of a single cell is a note in a text file.
+    """
+    sheet.reset_dimensions()
+    rows: list[Row] = []
+    try:
+        for row in sheet.iter_rows(values_only=True):
+            end = next((i for i in range(len(row), 2, -1) if row[i - 1] is not None), 2)
+            rows.append(tuple(map(plain_text, row[:end])))
+            if len(rows) > _MOST_ROWS:
+                break
+    except Exception as error:  # a damaged sheet is found while it is read
+        raise DataError(_no_workbook(file, error)) from None
+    if len(rows) > _MOST_ROWS:
+        raise DataError(f"{file} has more than the {_MOST_ROWS:,} rows that a sheet can have; {EXPORT}")
+    return rows
 
 
 def sheet_names(file: Path) -> list[str]:
@@ -77,7 +98,7 @@ def _table(
     body = rows[start + 1 :]
     end = table_end(body, len(fields))
     names = unique(file, fields, wanted)
-    columns = {one: [row[i] for row in body[:end]] for i, one in enumerate(names)}
+    columns = {one: [row[i] if i < len(row) else None for row in body[:end]] for i, one in enumerate(names)}
     empty = [one for one, field in zip(names, fields, strict=True) if not field and not filled(columns[one])]
     kept = {one: values for one, values in columns.items() if one not in empty}
     outside = [sum(filled(row) > 0 for row in part) for part in (rows[:start], body[end:])]
@@ -108,7 +129,7 @@ def _check_merged(
 ) -> None:
     """Refuse a header of which cells are merged, in its row or in the one above that names several."""
     for reference, first, last in merged:
-        above = last == start - 1 and filled(rows[last]) > 1
+        above = last == start - 1 and filled(rows[start - 1]) > 1
         if first <= start <= last or above:
             advice = "give every column a name of its own in one row"
             raise DataError(f"the header of {where} has merged cells ({reference}); {advice}")
@@ -116,13 +137,17 @@ def _check_merged(
 
 def _merged(file: Path, sheet: Any) -> list[tuple[str, int, int]]:
     """Cells that are merged across columns: their reference, first and last row, from 0."""
+    found: set[tuple[bytes, ...]] = set()
     try:
-        with zipfile.ZipFile(file) as archive:
-            text = archive.read(sheet._worksheet_path).decode("utf-8", "replace")
-    except (KeyError, AttributeError, OSError, zipfile.BadZipFile):
+        with zipfile.ZipFile(file) as archive, archive.open(sheet._worksheet_path) as content:
+            tail = b""
+            while block := content.read(2**20):
+                found.update(re.findall(_MERGED, tail + block))
+                tail = block[-100:]  # a reference may lie across two blocks
+    except (KeyError, AttributeError, OSError, zlib.error, zipfile.BadZipFile):
         return []
-    found = re.findall(r'<mergeCell ref="(([A-Z]+)([0-9]+):([A-Z]+)([0-9]+))"', text)
-    return [(ref, int(top) - 1, int(bottom) - 1) for ref, left, top, right, bottom in found if left != right]
+    cells = [(ref.decode(), int(top), int(end)) for ref, left, top, right, end in found if left != right]
+    return [(ref, top - 1, end - 1) for ref, top, end in sorted(cells)]
 
 
 @contextmanager

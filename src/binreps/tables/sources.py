@@ -127,6 +127,14 @@ def source_readings(
     return _pairs(reading, most, seed, who)
 
 
+def grouped_readings(reading: Reading, column: str) -> Readings:
+    """The results of a long table by any of its columns, such as batch or time, as text."""
+    frame = reading.frame.with_columns(nw.col(column).cast(nw.String))
+    roles = replace(reading.roles, source=column)
+    nobody = Whose()
+    return _pairs(replace(reading, frame=frame, roles=roles), MOST, 1, nobody)[0]
+
+
 # Out of the engine -----------------------------------------------------------------------------------
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import shutil
+import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -13,14 +13,20 @@ from typing import TYPE_CHECKING, Any
 
 from binreps.errors import OptionError
 from binreps.table import Table
-from binreps.tables.files import FORMATS, PathLike, ending
+from binreps.tables.files import FORMATS, SHORT, PathLike, ending
+from binreps.tables.leftovers import marked, remove_leftovers
 from binreps.tables.sql import quoted
 
 if TYPE_CHECKING:
     import duckdb
 
-_FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"  # how text starts that a spreadsheet may run
-_SIGNED = r"^[+\-]([0-9]*[.,]?[0-9]*([eE][+\-]?[0-9]+)?)$"  # numbers, and the results + and −
+_STAGE = "binreps"  # where files are that take their places together
+_UNSEEN = (  # letters that a spreadsheet may leave out: spaces, controls, marks of direction and order
+    "\\x00-\\x20\\x7f-\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f"
+    "\u205f-\u206f\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff9-\ufffb"
+)
+_FORMULA = rf"^([{_UNSEEN}]*[=+\-@＝＋－＠]|[\t\r\n])"  # how text starts that a spreadsheet may run
+_SIGNED = r"^ *[+\-]([0-9]*[.,]?[0-9]*([eE][+\-]?[0-9]+)?)$"  # numbers, and the results + and −
 
 
 def write_file(relation: duckdb.DuckDBPyRelation, target: PathLike) -> None:
@@ -57,10 +63,11 @@ def _spreadsheet_safe(relation: duckdb.DuckDBPyRelation) -> duckdb.DuckDBPyRelat
     """Text that a spreadsheet would take for a formula gets an apostrophe before it; numbers stay."""
     parts = []
     for name, kind in zip(relation.columns, relation.types, strict=True):
-        column = value = quoted(name)
-        if str(kind) == "VARCHAR":
-            formula = f"regexp_matches({column}, '{_FORMULA}') AND NOT regexp_matches({column}, '{_SIGNED}')"
-            value = f"CASE WHEN {formula} THEN chr(39) || {column} ELSE {column} END"
+        value = quoted(name)
+        if not SHORT.fullmatch(str(kind)):  # bytes and lists are written as text too
+            text = f"{value}::VARCHAR"
+            formula = f"regexp_matches({text}, '{_FORMULA}') AND NOT regexp_matches({text}, '{_SIGNED}')"
+            value = f"CASE WHEN {formula} THEN chr(39) || {text} ELSE {text} END"
         parts.append(f"{value} AS {quoted(safe_text(name))}")
     return relation.project(", ".join(parts))
 
@@ -70,10 +77,10 @@ def safe_text(text: str) -> str:
 
     Examples
     --------
-    >>> [safe_text(text) for text in ("=1+1", "-1", "+", "P-7", "@x")]
-    ["'=1+1", '-1', '+', 'P-7', "'@x"]
+    >>> [safe_text(text) for text in ("=1+1", " =1", "-1", "+", "P-7", "@x")]
+    ["'=1+1", "' =1", '-1', '+', 'P-7', "'@x"]
     """
-    return f"'{text}" if re.match(_FORMULA, text) and not re.match(_SIGNED, text) else text
+    return f"'{text}" if re.match(_FORMULA, text) and not re.fullmatch(_SIGNED, text) else text
 
 
 def check_target(target: PathLike, sources: Iterable[Path] = ()) -> None:
@@ -101,7 +108,8 @@ def check_place(path: Path) -> None:
 def replacing(target: PathLike) -> Iterator[Path]:
     """A new file beside the target that takes its place at the end, or vanishes if something goes wrong."""
     path = Path(target)
-    part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+    part = path.with_name(marked(path.name))
+    remove_leftovers(path.absolute().parent, path.name)
     try:
         yield part
         if path.exists():
@@ -114,6 +122,40 @@ def replacing(target: PathLike) -> Iterator[Path]:
             part.unlink()
         raise
     _sync_folder(path.absolute().parent)
+
+
+@contextmanager
+def replacing_all(folder: Path) -> Iterator[Path]:
+    """A folder for new files, which all take their places in another at the end; or nothing happens there."""
+    new = not folder.exists()
+    folder.mkdir(parents=True, exist_ok=True)
+    remove_leftovers(folder, _STAGE)
+    stage = folder / marked(_STAGE)
+    try:
+        stage.mkdir()
+        yield stage
+        with _undisturbed():
+            for file in stage.iterdir():
+                file.replace(folder / file.name)
+    finally:
+        shutil.rmtree(stage, ignore_errors=True)
+        with suppress(OSError):
+            if new:
+                folder.rmdir()  # which is refused unless it is empty
+    _sync_folder(folder.absolute())
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Signals wait until the end of what takes an instant, where the system can hold them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _sync_folder(folder: Path) -> None:

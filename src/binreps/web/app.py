@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import ExitStack, asynccontextmanager
 from functools import cache, partial
 from importlib.resources import files
+from pathlib import Path
 from typing import Annotated, Any
 
 import anyio
@@ -18,14 +19,16 @@ from anyio import to_thread
 from fastapi import FastAPI, File, Form, Header, UploadFile
 from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
+from starlette.background import BackgroundTask
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import FileResponse, Response
 
 from binreps._version import __version__
 from binreps.errors import BinrepsError, DataError
 from binreps.show.theme import vegalite_version
 from binreps.study import datasets
+from binreps.tables.leftovers import new_folder
 from binreps.web import uploads, work
 from binreps.web.answers import Json, misfit, problem
 from binreps.web.docs import docs_page
@@ -33,6 +36,7 @@ from binreps.web.guard import Guard
 from binreps.web.progress import LINES, Followed
 from binreps.web.requests import (
     Body,
+    CardRequest,
     ExplainRequest,
     FileRequest,
     FitRequest,
@@ -42,7 +46,7 @@ from binreps.web.requests import (
     PriorRequest,
     ScoreRequest,
 )
-from binreps.web.runner import Run, make_runner
+from binreps.web.runner import Run, Runner
 
 _TYPES = {"html": "text/html; charset=utf-8", "css": "text/css; charset=utf-8", "js": "text/javascript"}
 _EXAMPLES = {
@@ -84,7 +88,7 @@ def create_app(hosts: Collection[str] = (), token: str | None = None, *, process
     -------
     ASGI application
     """
-    run, kept = make_runner(processes), uploads.Uploads()
+    run, kept = Runner(processes), uploads.Uploads()
     sentence = {422: {"model": Problem, "description": "What is wrong, in one sentence."}}
     app = FastAPI(
         title="binreps",
@@ -105,12 +109,13 @@ def create_app(hosts: Collection[str] = (), token: str | None = None, *, process
 
 
 @asynccontextmanager
-async def _lifespan(run: Run, kept: uploads.Uploads, _: FastAPI) -> AsyncIterator[None]:
+async def _lifespan(run: Runner, kept: uploads.Uploads, _: FastAPI) -> AsyncIterator[None]:
     """Load what the first request will need while the browser opens; at the end remove what was sent."""
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(run, work.ready)
         yield
         tasks.cancel_scope.cancel()
+    run.close()
     kept.close()
 
 
@@ -224,6 +229,11 @@ def _add_json(app: FastAPI, run: Run) -> None:
         """What to know before believing the fit."""
         return Json(await run(work.checked, request))
 
+    @app.post("/api/compare", tags=["counts"])
+    async def compare(request: FitRequest, accept: Accept = "") -> Response:
+        """Every model that the cells allow, which one describes the individuals best, and the verdict."""
+        return await _told(run, accept, work.compared_models, request)
+
     @app.post("/api/next", tags=["counts"])
     async def measure_next(request: NextRequest) -> Response:
         """Which individuals to measure again, if there is a budget of replicates."""
@@ -298,14 +308,29 @@ def _add_files(app: FastAPI, run: Run, kept: uploads.Uploads) -> None:
     @app.post("/api/scores", tags=["files"], response_class=Response)
     async def scores(request: RequestText = "{}", file: Optional = None, upload: UploadId = None) -> Response:
         """Everyone's score and decision, as CSV; without a file, those of the request's cells."""
-        content = await asked(file, upload, work.written_scores, FileRequest.model_validate_json(request))
-        return _download(content, "text/csv; charset=utf-8", "scores.csv")
+        folder = await to_thread.run_sync(new_folder, "binreps-web")
+        gone = BackgroundTask(folder.cleanup)
+        try:
+            target = Path(folder.name, "scores.csv")
+            chosen = FileRequest.model_validate_json(request)
+            await asked(file, upload, partial(work.write_scores, target), chosen)
+        except BaseException:
+            folder.cleanup()
+            raise
+        kind = "text/csv; charset=utf-8"
+        return FileResponse(target, media_type=kind, filename="scores.csv", background=gone)
 
     @app.post("/api/report", tags=["files"], response_class=Response)
     async def report(request: RequestText = "{}", file: Optional = None, upload: UploadId = None) -> Response:
         """The report, as one HTML page that needs no network."""
         content = await asked(file, upload, work.written_report, FileRequest.model_validate_json(request))
         return _download(content, _TYPES["html"], "report.html")
+
+    @app.post("/api/card", tags=["files"], response_class=Response)
+    async def card(request: RequestText = "{}", file: Optional = None, upload: UploadId = None) -> Response:
+        """A card for the bedside: enter s of n, read the answer; one HTML page that needs no network."""
+        content = await asked(file, upload, work.written_card, CardRequest.model_validate_json(request))
+        return _download(content, _TYPES["html"], "card.html")
 
     @app.post("/api/summary", tags=["files"])
     async def summary(

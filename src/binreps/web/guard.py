@@ -1,4 +1,7 @@
-"""Who may ask, and how much: host, origin, token, size; and the headers that keep a page to itself."""
+"""Who may ask, how much, how slowly: host, origin, token, size; and headers that keep a page to itself.
+
+Work that nobody waits for is ended: when the client leaves, so does its request.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ from http.cookies import CookieError, SimpleCookie
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+import anyio
 from starlette.exceptions import HTTPException
 from starlette.responses import RedirectResponse, Response
 
@@ -49,12 +53,20 @@ class Guard:
         Names, besides `localhost` and plain addresses, under which the page may be asked for. A page
         elsewhere whose name is pointed at this machine has another name.
     token : str, optional
-        What everyone must bring: as `Authorization: Bearer …`, or once as `?token=…`, which becomes a cookie.
+        What everyone must bring: as `Authorization: Bearer …`, or once as `?token=…`. A browser gets a cookie
+        in its place, which holds a secret of this server and not the token.
     """
 
     def __init__(self, app: Any, hosts: Collection[str] = (), token: str | None = None) -> None:
         self.app, self.token = app, token
         self.hosts = {"localhost", *(host.lower() for host in hosts)}
+        self._session, self._codes = secrets.token_urlsafe(), set[str]()
+
+    def invite(self) -> str:
+        """A code that opens the page once, as `?code=…`: what a list of processes or a history may show."""
+        code = secrets.token_urlsafe()
+        self._codes.add(code)
+        return code
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
@@ -67,16 +79,10 @@ class Guard:
             if message["type"] == "http.response.start":
                 state["status"] = message["status"]
                 message["headers"] = _with_headers(message.get("headers", []))
-            await send(message)
+            with anyio.fail_after(limits.READING):
+                await send(message)
 
-        refused = self._refusal(scope)
-        try:
-            if refused is not None:
-                await refused(scope, receive, answer)
-            else:
-                await self.app(scope, _counted(scope, receive), answer)
-        except Exception as error:  # answered already; its words may hold data, its place does not
-            _log.error("%s at %s", type(error).__name__, _place(error))
+        await _while_there(self._refusal(scope) or self.app, scope, receive, answer)
         _log.info("%s %s %s", scope["method"], scope["path"], state["status"])  # no query, no body
 
     def _refusal(self, scope: Scope) -> Any:
@@ -85,9 +91,8 @@ class Guard:
         host = headers.get(b"host", "")
         if not self._is_ours(host):
             return problem("this address is not one that the page is served under", 421)
-        origin = headers.get(b"origin")
         elsewhere = headers.get(b"sec-fetch-site") == "cross-site" and scope["method"] != "GET"
-        if elsewhere or (origin is not None and urlsplit(origin).netloc.lower() != host.lower()):
+        if elsewhere or not _is_from(headers.get(b"origin"), host):
             return problem("requests from pages of other sites are refused", 403)
         if self.token is not None and not self._may(headers):
             return self._entrance(scope)
@@ -110,29 +115,48 @@ class Guard:
     def _may(self, headers: dict[bytes, str]) -> bool:
         """Whether the token is there, in the header or the cookie."""
         kind, _, given = headers.get(b"authorization", "").partition(" ")
-        if kind.lower() == "bearer" and self._same(given.strip()):
+        if kind.lower() == "bearer" and _same(given.strip(), self.token or ""):
             return True
         try:
             cookie = SimpleCookie(headers.get(b"cookie", "")).get(COOKIE)
         except CookieError:
             return False
-        return cookie is not None and self._same(cookie.value)
-
-    def _same(self, given: str) -> bool:
-        """Compare in a time that tells nothing."""
-        assert self.token is not None
-        return secrets.compare_digest(given.encode("utf-8", "replace"), self.token.encode())
+        return cookie is not None and _same(cookie.value, self._session)
 
     def _entrance(self, scope: Scope) -> Response:
-        """The first visit, with the token in the address, which the cookie then replaces."""
-        query = parse_qs(scope["query_string"].decode("latin-1"))
-        given = query.get("token", [""])[0]
-        if scope["method"] == "GET" and scope["path"] == "/" and self._same(given):
+        """The first visit, with the token or a code in the address, which the cookie then replaces."""
+        if scope["method"] == "GET" and scope["path"] == "/" and self._opens(scope["query_string"]):
             response = RedirectResponse("/", 303)
-            response.set_cookie(COOKIE, given, httponly=True, samesite="strict", path="/")
+            safe = scope.get("scheme") == "https"
+            response.set_cookie(
+                COOKIE, self._session, httponly=True, samesite="strict", path="/", secure=safe
+            )
             return response
         words = "a token is needed: open /?token=… once, or send the header Authorization: Bearer …"
         return problem(words, 401, {"www-authenticate": "Bearer"})
+
+    def _opens(self, query: bytes) -> bool:
+        """Whether an address holds the token, or a code that nobody has used."""
+        assert self.token is not None
+        asked = parse_qs(query.decode("latin-1"))
+        code = asked.get("code", [""])[0]
+        if code in self._codes:
+            self._codes.remove(code)
+            return True
+        return _same(asked.get("token", [""])[0], self.token)
+
+
+def _same(given: str, secret: str) -> bool:
+    """Compare in a time that tells nothing."""
+    return secrets.compare_digest(given.encode("utf-8", "replace"), secret.encode())
+
+
+def _is_from(origin: str | None, host: str) -> bool:
+    """Whether a request comes from a page of ours, or from no page."""
+    try:
+        return origin is None or urlsplit(origin).netloc.lower() == host.lower()
+    except ValueError:
+        return False
 
 
 def _most_bytes(scope: Scope) -> int:
@@ -140,7 +164,7 @@ def _most_bytes(scope: Scope) -> int:
     return limits.UPLOAD_BYTES if scope["path"] in FORMS else limits.BODY_BYTES
 
 
-FORMS = frozenset(f"/api/{name}" for name in ("columns", "counts", "scores", "report", "summary"))
+FORMS = frozenset(f"/api/{name}" for name in ("columns", "counts", "scores", "report", "card", "summary"))
 """The paths that take a file."""
 
 
@@ -157,19 +181,54 @@ def _too_large_words(most: int) -> str:
     return f"the page takes at most {most // 2**20} MB at once; use the library or the command line for more"
 
 
-def _counted(scope: Scope, receive: Receive) -> Receive:
-    """The body, cut off with a sentence where it gets too long."""
-    most, seen = _most_bytes(scope), 0
+class _Client:
+    """Who sent a request: its body as it comes, not too long, not too slowly; and whether they are there."""
 
-    async def counted() -> MutableMapping[str, Any]:
-        nonlocal seen
-        message = await receive()
-        seen += len(message.get("body", b""))
-        if seen > most:
-            raise HTTPException(413, _too_large_words(most))
+    def __init__(self, scope: Scope, receive: Receive) -> None:
+        self._receive, self._most = receive, _most_bytes(scope)
+        self._seen, self._waited, self._whole = 0, 0.0, anyio.Event()
+
+    async def body(self) -> MutableMapping[str, Any]:
+        """The next part of the body."""
+        if self._whole.is_set():
+            await anyio.sleep_forever()  # whether the client leaves is seen by `gone`
+        start = anyio.current_time()
+        try:
+            with anyio.fail_after(limits.SLOW + self._seen / limits.PACE - self._waited):
+                message = await self._receive()
+        except TimeoutError:
+            raise HTTPException(408, "the request came too slowly; send it again") from None
+        self._waited += anyio.current_time() - start
+        self._seen += len(message.get("body", b""))
+        if self._seen > self._most:
+            raise HTTPException(413, _too_large_words(self._most))
+        if not message.get("more_body"):
+            self._whole.set()
         return message
 
-    return counted
+    async def gone(self) -> None:
+        """Return when the client has left."""
+        await self._whole.wait()
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+
+
+async def _while_there(app: Any, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer a request, and stop when nobody waits for it any more."""
+    client = _Client(scope, receive)
+
+    async def leave() -> None:
+        await client.gone()
+        await anyio.sleep(limits.GRACE)  # most work ends by itself sooner than a new process starts
+        tasks.cancel_scope.cancel()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(leave)
+        try:
+            await app(scope, client.body, send)
+        except Exception as error:  # answered already; its words may hold data, its place does not
+            _log.error("%s at %s", type(error).__name__, _place(error))
+        tasks.cancel_scope.cancel()
 
 
 def _with_headers(headers: Any) -> list[tuple[bytes, bytes]]:

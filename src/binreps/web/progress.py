@@ -1,12 +1,11 @@
 """Work that says how far it is: an answer of several lines of JSON, the last of which holds the result.
 
 The work runs in a process of its own, so it writes how far it is to a small file, which is read now and then.
-Who leaves before the end stops it.
+Who leaves before the end stops it, as with any request (guard.py).
 """
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from binreps.errors import BinrepsError
+from binreps.tables.leftovers import new_folder
 from binreps.web.answers import Json
 from binreps.web.runner import Run
 
@@ -61,11 +61,11 @@ class Followed(Response):
 
     async def __call__(self, _: Any, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        del receive
         await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        with tempfile.TemporaryDirectory(prefix="binreps-web-", ignore_cleanup_errors=True) as folder:
+        with new_folder("binreps-web") as folder:
             place = Path(folder, "progress")
             async with anyio.create_task_group() as tasks:
-                tasks.start_soon(_leave, receive, tasks.cancel_scope)
                 tasks.start_soon(_tell, place, send)
                 await _line(send, await self._answer(place))
                 tasks.cancel_scope.cancel()
@@ -80,13 +80,6 @@ class Followed(Response):
             return {"error": str(error)}
         except HTTPException as error:
             return {"error": str(error.detail)}
-
-
-async def _leave(receive: Receive, scope: anyio.CancelScope) -> None:
-    """End the work when nobody waits for it any longer."""
-    while (await receive())["type"] != "http.disconnect":
-        pass
-    scope.cancel()
 
 
 async def _tell(place: Path, send: Send) -> None:

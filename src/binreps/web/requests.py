@@ -167,7 +167,7 @@ class Choices(Body):
     prior: PriorShapes = Field(default_factory=PriorShapes)
     loss: Costs = Field(default_factory=Costs)
     level: StrictFloat = Field(0.9, description="Probability that intervals hold.")
-    model: str = Field(AUTO, description=f"What is assumed: {', '.join((AUTO, *MODELS))}.")
+    model: str | None = Field(None, description=f"What is assumed: {', '.join((AUTO, *MODELS))}.")
     independent: StrictBool = Field(
         False, description="Whether readings of one individual by sources are independent, given its status."
     )
@@ -256,6 +256,13 @@ class FileRequest(Choices):
     columns: Named = Field(default_factory=Named)
     sheet: str | None = Field(None, description="The sheet of a workbook; the first if not given.")
     cells: Cells | None = Field(None, description="The data, where no file is sent.")
+
+
+class CardRequest(FileRequest):
+    """Whose card for the bedside, and what is on it."""
+
+    title: str = Field("Repeated test", max_length=200, description="The name of the test.")
+    population: str | None = Field(None, description="The population it is for, if there are several.")
 
 
 class LinesRequest(FileRequest):

@@ -5,14 +5,16 @@ The name that the client gives is shown, and tells the format; it is never opene
 
 from __future__ import annotations
 
+import gzip
 import re
 import secrets
 import shutil
 import tempfile
 import threading
 import zipfile
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -26,7 +28,8 @@ from binreps.run.front import named_columns, read_source, source_notes
 from binreps.show.summary import notes_rows
 from binreps.show.wording import read_words
 from binreps.tables.guess import QuestionError, described
-from binreps.tables.opened import open_table
+from binreps.tables.leftovers import new_folder
+from binreps.tables.opened import OpenTable, open_table
 from binreps.tables.roles import column_names
 from binreps.tables.sheets import sheet_names
 from binreps.web import limits
@@ -36,6 +39,8 @@ from binreps.web.requests import FileRequest
 _ENDINGS = ("csv", "tsv", "tab", "txt", "parquet", "pq", "arrow", "feather", "ipc", "xlsx", "xlsm")
 _SHOWN = 5  # values of each column
 _LONGEST = 60  # characters of a shown value
+_NESTED = 500  # letters of the name of a type, which grows with what is in it
+_SMALLER = "save it as CSV UTF-8, or use the command line"
 
 
 def shown_name(name: str | None) -> str:
@@ -54,7 +59,7 @@ def shown_name(name: str | None) -> str:
 @contextmanager
 def saved(file: BinaryIO, name: str) -> Iterator[Path]:
     """The upload as a file of our own name, for as long as it is needed; sentences speak of the client's."""
-    with tempfile.TemporaryDirectory(prefix="binreps-web-", ignore_cleanup_errors=True) as folder:
+    with new_folder("binreps-web") as folder:
         path = Path(folder, f"{secrets.token_hex(8)}{_ending(name)}")
         with speaking_of(path, name):
             write_upload(file, path, name)
@@ -74,7 +79,9 @@ def write_upload(file: BinaryIO, path: Path, name: str) -> None:
     """Keep the bytes of an upload, if they are safe to open."""
     with path.open("wb") as handle:
         shutil.copyfileobj(file, handle, 2**20)
-    _check_workbook(path, name)
+    unpacked, most = _unpacked(path)
+    if unpacked > most:
+        raise DataError(f"{name} unpacks to more than {most // 2**20} MB; {_SMALLER}")
 
 
 @dataclass
@@ -105,7 +112,7 @@ class Uploads:
         key = secrets.token_urlsafe(16)
         with self._lock:
             if self._folder is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="binreps-web-", ignore_cleanup_errors=True)
+                self._folder = new_folder("binreps-web")
             path = Path(self._folder.name, f"{secrets.token_hex(8)}{_ending(name)}")
         try:
             with speaking_of(path, name):
@@ -178,14 +185,20 @@ def _ending(name: str) -> str:
     return f".{ending}{zipped}"
 
 
-def _check_workbook(path: Path, name: str) -> None:
-    """Refuse a workbook that unpacks to more than memory should hold."""
+def _unpacked(path: Path) -> tuple[int, int]:
+    """How many bytes a packed file holds, counted to a little more than it may, and how many it may."""
     if path.suffix in (".xlsx", ".xlsm") and zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
-            size = sum(member.file_size for member in archive.infolist())
-        if size > limits.UNPACKED_BYTES:
-            most = f"{limits.UNPACKED_BYTES // 2**20} MB"
-            raise DataError(f"{name} unpacks to more than {most}; save it as CSV UTF-8")
+            return sum(member.file_size for member in archive.infolist()), limits.WORKBOOK_BYTES
+    size, most = 0, limits.UNPACKED_BYTES
+    if path.suffix == ".gz":
+        with (
+            suppress(OSError, EOFError, zlib.error),
+            gzip.open(path) as content,
+        ):  # a damaged one is told later
+            while size <= most and (block := content.read(2**20)):
+                size += len(block)
+    return size, most
 
 
 def describe(sheet: str | None, path: Path, title: str) -> dict[str, Any]:
@@ -206,7 +219,7 @@ def describe(sheet: str | None, path: Path, title: str) -> dict[str, Any]:
 def _described(sheet: str | None, path: Path, title: str) -> dict[str, Any]:
     """The columns of a file, or of a sheet in it, that has a table."""
     with open_table(path, memory=limits.MEMORY, sheet=sheet) as opened:
-        limits.check_length("columns", opened.sample, limits.COLUMNS)
+        limits.check_columns(opened.frame.columns)
         rows = {row.pop("column"): row for row in described(opened.sample, {})}
         content: dict[str, Any] = {
             "name": title,
@@ -259,7 +272,7 @@ def reading_file(request: FileRequest, path: Path, title: str) -> Iterator[Sourc
     named = named_columns(given, given.pop("truth", None))
     opening: Any = {"memory": limits.MEMORY, "name": title, "sheet": request.sheet}
     with open_table(path, column_names(named), **opening) as opened:
-        limits.check_size("rows", len(opened.frame.limit(limits.ROWS + 1)), limits.ROWS)
+        _check_table(opened)
         source = read_source(opened, named)
         assert source.reading is not None
         limits.check_length("populations", source.reading.populations, limits.POPULATIONS)
@@ -267,3 +280,15 @@ def reading_file(request: FileRequest, path: Path, title: str) -> Iterator[Sourc
         for table in [counts] if isinstance(counts, CountTable) else counts.values():
             limits.check_counts(table)
         yield source
+
+
+def _check_table(opened: OpenTable) -> None:
+    """Refuse more columns and rows, and longer values, than the page works with."""
+    assert opened.files is not None
+    limits.check_columns(opened.frame.columns)
+    limits.check_size("rows", len(opened.frame.limit(limits.ROWS + 1)), limits.ROWS)
+    for name, kind in opened.files.kinds():
+        if len(kind) > _NESTED:
+            raise DataError(f"column {name[:_LONGEST]!r} must hold plain values, got {kind[:_LONGEST]}…")
+    for name, length in opened.files.lengths().items():
+        limits.check_size(f"bytes in a value of column {name[:_LONGEST]!r}", length, limits.VALUE_BYTES)

@@ -2,34 +2,47 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, replace
+from datetime import date
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from binreps.counts import CountTable
 from binreps.decide import elicit
 from binreps.decide.answer import Answer, explain
 from binreps.decide.checks.run import check
+from binreps.decide.compare import Comparison
+from binreps.decide.loss import Loss
 from binreps.decide.plan import plan
 from binreps.decide.stopping import next_replicates
+from binreps.decide.verdict import reached
 from binreps.errors import DataError, OptionError
 from binreps.model import NAMES, Prior, Rates
 from binreps.priors import density, end_of
 from binreps.run.analysed import analysed
 from binreps.run.analysis import Analysis, Part, Settings, Source
+from binreps.run.candidates import compared
 from binreps.run.data import Data
 from binreps.run.front import analysed_source
 from binreps.run.methods import METHODS
 from binreps.run.models import offered_models
 from binreps.run.scores import scored
+from binreps.show.card import Origin, card
 from binreps.show.figures import figures
 from binreps.show.report import report
-from binreps.show.summary import plain, summary, table_rows
+from binreps.show.summary import (
+    comparison_values,
+    findings_rows,
+    plain,
+    summary,
+    table_rows,
+    verdict_values,
+)
 from binreps.show.theme import theme, trusted
 from binreps.show.wording import command_line, python_lines
 from binreps.tables.guess import Guess
@@ -37,6 +50,7 @@ from binreps.tables.roles import PARTS, VOCABULARIES
 from binreps.web import limits
 from binreps.web.progress import Teller
 from binreps.web.requests import (
+    CardRequest,
     Cells,
     ExplainRequest,
     FileRequest,
@@ -50,28 +64,45 @@ from binreps.web.requests import (
 from binreps.web.uploads import reading_file, shown_name
 
 _REMEMBERED = 8  # analyses of each process; one holds 10 to 30 MB
+_CARD_TESTS = 8  # the most on a card
 _POINTS = 121  # of a curve
 _PLAN_INDIVIDUALS, _PLAN_REPLICATES = (50, 100, 200, 400, 800), (3, 4, 6)
 _PLAN_DATA_SETS = 100
 
 
+Forms = tuple[CountTable, tuple[tuple[str, CountTable], ...] | None, Any, Any]
+"""What `Data` hold, as a value that can be remembered by."""
+
+
 @lru_cache(maxsize=_REMEMBERED)
-def _remembered(forms: tuple[Any, ...], judges: bool, settings: Settings) -> Analysis:
-    """The analysis of these data with these settings; `judges` if the statuses are a truth."""
+def _remembered(forms: Forms, truth: Forms | None, settings: Settings) -> Analysis:
+    """The analysis of these data with these settings."""
+    return analysed(_whole(forms), settings, None if truth is None else _whole(truth))
+
+
+def _whole(forms: Forms) -> Data:
+    """The data again."""
     counts, several, records, readings = forms
-    whole = Data(counts, None if several is None else dict(several), records, readings)
-    return analysed(whole.forget_known() if judges else whole, settings, whole if judges else None)
+    return Data(counts, None if several is None else dict(several), records, readings)
+
+
+def _forms(request: FitRequest | FileRequest) -> tuple[Forms, Forms | None]:
+    """The data that a request brings, and the same with the truth if there is one."""
+    if request.cells is None:
+        raise DataError("send a file, or cells with n and s")
+    data, truth = request.cells.data()
+    return _as_forms(data), None if truth is None else _as_forms(truth)
+
+
+def _as_forms(data: Data) -> Forms:
+    """Data as a value that can be remembered by."""
+    several = None if data.populations is None else tuple(data.populations.items())
+    return (data.counts, several, data.records, data.readings)
 
 
 def analysis_of(request: FitRequest | FileRequest) -> Analysis:
     """The analysis that a request asks for."""
-    if request.cells is None:
-        raise DataError("send a file, or cells with n and s")
-    data, truth = request.cells.data()
-    whole = truth or data
-    several = None if whole.populations is None else tuple(whole.populations.items())
-    forms = (whole.counts, several, whole.records, whole.readings)
-    return _remembered(forms, truth is not None, request.settings())
+    return _remembered(*_forms(request), request.settings())
 
 
 def _free_of_costs(request: FitRequest) -> Analysis:
@@ -179,7 +210,7 @@ def offered() -> dict[str, Any]:
 def score(request: ScoreRequest) -> dict[str, Any]:
     """Probability, interval and decision of each individual."""
     limits.check_length("individuals to score", request.n, limits.PAIRS)
-    limits.check_size("replicates", max(map(_finite, request.n), default=0), limits.REPLICATES)
+    limits.check_size("replicates in all", sum(map(_finite, request.n)), limits.SCORED)
     one: Any = _part(_free_of_costs(request), request.population).fit
     found = one.answers(request.n, request.s, new=request.new, level=request.level)
     columns = {name: np.atleast_1d(np.asarray(values, dtype=float)) for name, values in found.items()}
@@ -244,9 +275,24 @@ def _next_step(answer: Answer) -> dict[str, Any] | None:
 
 
 def checked(request: FitRequest) -> dict[str, Any]:
-    """What to know before believing the fit."""
-    found = check(_free_of_costs(request).fit, request.loss.loss())
-    return {"findings": table_rows(found.table())}
+    """What to know before believing the fit, and the verdict on its model."""
+    analysis = _free_of_costs(request)
+    found = check(analysis.fit, request.loss.loss())
+    verdict = reached(found, analysis.model, {"individuals": float(analysis.counts.individuals)})
+    return {"findings": findings_rows(found), "verdict": verdict_values(verdict)}
+
+
+def compared_models(request: FitRequest, _: Path | None = None) -> dict[str, Any]:
+    """Every model that the cells allow, which of them describes the individuals best, and what it changes."""
+    free = replace(request.settings(), model="auto", method="bayes", loss=Loss(), replicates=None)
+    found = replace(_compared(_forms(request)[0], free), loss=request.loss.loss())
+    return {"verdict": verdict_values(found.verdict), **comparison_values(found)}
+
+
+@lru_cache(maxsize=_REMEMBERED)
+def _compared(forms: Forms, settings: Settings) -> Comparison:
+    """The models of these data; a truth informs none of them."""
+    return compared(_whole(forms), settings)
 
 
 def measured_next(request: NextRequest) -> dict[str, Any]:
@@ -350,22 +396,32 @@ def _public(analysis: Analysis) -> Analysis:
     return replace(analysis, source=replace(source, paths=(source.name,))) if source.paths else analysis
 
 
-def written_scores(request: FileRequest, path: Path | None, title: str) -> bytes:
-    """Everyone's score and decision as CSV."""
-    with (
-        tempfile.TemporaryDirectory(prefix="binreps-web-") as folder,
-        _analysed(request, path, title) as analysis,
-        scored(analysis) as everyone,
-    ):
-        target = Path(folder, "scores.csv")
+def write_scores(target: Path, request: FileRequest, path: Path | None, title: str) -> None:
+    """Everyone's score and decision into a CSV file: they may be more than a process should send."""
+    with _analysed(request, path, title) as analysis, scored(analysis) as everyone:
         everyone.write(target)
-        return target.read_bytes()
 
 
 def written_report(request: FileRequest, path: Path | None, title: str) -> bytes:
     """The report as one HTML page."""
     with _analysed(request, path, title) as analysis, scored(analysis) as everyone:
         return report(_public(analysis), everyone.rows, "scores.csv").encode("utf-8", "replace")
+
+
+def written_card(request: CardRequest, path: Path | None, title: str) -> bytes:
+    """The card for the bedside as one HTML page."""
+    with _analysed(request, path, title) as analysis:
+        part, source = _part(analysis, request.population), analysis.source
+        page = card(
+            part.fit,
+            request.loss.loss(),
+            up_to=min(max(int(part.counts.n.max(initial=1)), 1), _CARD_TESTS),
+            title=request.title,
+            valid_for="" if part.name is None else str(part.name),
+            origin=Origin(source.name, "".join(source.sha256[:1]), date.today()),
+            level=request.level,
+        )
+        return page.encode("utf-8", "replace")
 
 
 def written_summary(request: FileRequest, path: Path | None, title: str) -> dict[str, Any]:
@@ -377,8 +433,10 @@ def written_summary(request: FileRequest, path: Path | None, title: str) -> dict
 def planned(request: PlanRequest, progress: Path | None = None) -> dict[str, Any]:
     """The cheapest study that reaches a goal, from simulations few enough for someone who waits."""
     limits.check_interval(request.level)
+    expected = Rates(request.prevalence, request.false_positive, request.false_negative)
+    limits.check_rates(expected)
     result = plan(
-        Rates(request.prevalence, request.false_positive, request.false_negative),
+        expected,
         prior=Prior(better_than_chance=request.better_than_chance),
         rng=1,
         prevalence_width=request.prevalence_width,

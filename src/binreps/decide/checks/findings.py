@@ -6,7 +6,9 @@ import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
+from typing import Any
 
+from binreps.decide.checks.actions import Action
 from binreps.table import Table
 
 WARNING, NOTE = "warning", "note"
@@ -28,6 +30,8 @@ class Finding:
         What to do about it.
     severity : str
         "warning" if results may mislead, "note" if they stand with a limit.
+    action : Action or None
+        What the program offers to do about it, in words of every door.
     """
 
     name: str
@@ -35,10 +39,15 @@ class Finding:
     sentence: str
     advice: str
     severity: str = WARNING
+    action: Action | None = None
+
+    def advise(self, door: str) -> str:
+        """What to do about it, in the words of a door: "command", "page" or "python"."""
+        return self.advice if self.action is None else f"{self.advice} {self.action.words(door)}"
 
     def __str__(self) -> str:
         head = f"{self.severity.upper()} {self.name}: {self.sentence}"
-        return "\n".join([*_wrapped(head, ""), *_wrapped(f"→ {self.advice}", "  ")])
+        return "\n".join([*_wrapped(head, ""), *_wrapped(f"→ {self.advise('python')}", "  ")])
 
 
 @dataclass(frozen=True, repr=False)
@@ -82,8 +91,9 @@ class Findings:
 
     def table(self) -> Table:
         """The findings as a table with columns severity, name, number, sentence and advice."""
-        names = ("severity", "name", "number", "sentence", "advice")
-        return Table({name: [getattr(one, name) for one in self.found] for name in names})
+        names = ("severity", "name", "number", "sentence")
+        columns: dict[str, list[Any]] = {name: [getattr(one, name) for one in self.found] for name in names}
+        return Table({**columns, "advice": [one.advise("python") for one in self.found]})
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.found)) or "nothing to report"
@@ -93,7 +103,7 @@ class Findings:
     def _repr_html_(self) -> str:
         items = "".join(
             f"<li><b>{escape(one.severity)}, {escape(one.name)}:</b> {escape(one.sentence)} "
-            f"<i>{escape(one.advice)}</i></li>"
+            f"<i>{escape(one.advise('python'))}</i></li>"
             for one in self.found
         )
         return f"<ul>{items}</ul>" if items else "<p>nothing to report</p>"

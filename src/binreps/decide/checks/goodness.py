@@ -9,6 +9,7 @@ import numpy as np
 from scipy.special import bdtr, bdtrc, gammaincc
 
 from binreps.counts import UNKNOWN
+from binreps.decide.checks.actions import Action
 from binreps.decide.checks.findings import NOTE, Finding
 from binreps.decide.checks.scores import Rows, rows_of, score_test
 from binreps.decide.checks.subject import Part, Possible
@@ -16,7 +17,7 @@ from binreps.model import Float, score_at
 
 # How the false alarms allowed in all are shared out; the rest is kept for p-values that are approximations.
 _SHARE_TABLE, _SHARE_DISPERSION, _SHARE_REPLICATION = 0.3, 0.4, 0.2
-_COMPARE = "use fit_overdispersed and compare its log_evidence."
+_CORRELATED = Action("model", "correlated")
 _MOST_GROUPS = 8  # numbers of replicates looked at one by one: those with most individuals
 _LEAST = 5  # individuals in such a group
 _MOST_VALUES = 400_000  # draws × possible results
@@ -48,6 +49,7 @@ def table_findings(parts: list[Part], alarms: float) -> Iterator[Finding]:
             f"{number(worst.expected)} (posterior-predictive p = {worst.p_value:.1g}, the smallest of "
             f"{len(looks)}).",
             table_advice(worst, several=len(parts) > 1),
+            action=_CORRELATED if worst.spread else None,
         )
 
 
@@ -56,8 +58,8 @@ def table_advice(worst: Look, *, several: bool) -> str:
     look = "Look at the count table beside the prediction"
     if several:
         return (
-            f"{look}; if the test errs differently from population to population, fit them apart (fit_by); "
-            "if individuals of one status differ, fit each population by itself, over-dispersed."
+            f"{look}; if the test errs differently from population to population, analyse them apart; "
+            "if individuals of one status differ, let replicates be correlated."
         )
     if not worst.spread:
         return (
@@ -65,8 +67,8 @@ def table_advice(worst: Look, *, several: bool) -> str:
             "whether replicates were repeated until they agreed, or made to balance."
         )
     return (
-        f"{look}; if individuals of one status differ, use fit_overdispersed; if groups of individuals "
-        "differ, fit them apart or use fit_populations."
+        f"{look}; if groups of individuals differ, name their column as the population; if individuals of "
+        "one status differ, let replicates be correlated."
     )
 
 
@@ -186,7 +188,9 @@ def _dispersion(parts: list[Part], rows: Rows, alarms: float) -> Iterator[Findin
             f"{negative:.2f} among negatives and {positive:.2f} among positives, where 1 is expected "
             f"(p = {test.above:.1g}).",
             "Scores close to 0 and 1 are then too sure: "
-            + ("fit each population by itself, over-dispersed." if len(parts) > 1 else _COMPARE),
+            + ("analyse each population by itself, and " * (len(parts) > 1))
+            + "let replicates be correlated.",
+            action=_CORRELATED,
         )
 
 
@@ -231,6 +235,7 @@ def _replication(parts: list[Part], rows: Rows, alarms: float) -> Iterator[Findi
         f"{_replication_words(parts, test.z)} (p = {p_value:.1g}), so the number of replicates says "
         "something about the status.",
         advice,
+        action=Action("column", "population"),
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from binreps.counts import UNKNOWN, CountTable
+from binreps.decide.checks.actions import Action
 from binreps.decide.checks.findings import NOTE, WARNING, Finding
 from binreps.decide.checks.subject import Part, mode_of
 from binreps.fits.base import AnyFit
@@ -38,8 +39,9 @@ def replicates_findings(fit: AnyFit) -> Iterator[Finding]:
             most,
             "The data cannot tell prevalence and error rates apart without assumptions, and this method "
             "makes strong ones: its rates are what follows from its scores.",
-            "Use fit_bayes with a prior that you can defend, measure some individuals three times or more, "
-            "or add individuals of known status.",
+            "Measure some individuals three times or more, add individuals of known status, or estimate by "
+            "Bayes with a prior that you can defend.",
+            action=Action("method", "bayes"),
         )
         return
     if not fit.identifiable:
@@ -52,6 +54,7 @@ def replicates_findings(fit: AnyFit) -> Iterator[Finding]:
             "Measure some individuals three times or more, add individuals of known status, or state a "
             "prior that "
             "you can defend for the error rates.",
+            action=Action("prior", "false-positive"),
         )
         return
     if not counts.identifiable:
@@ -117,6 +120,7 @@ def _unlearnt(name: str, gain: float, label: str) -> Finding:
         f"The data say next to nothing about the {RATE_WORDS[name]}{label}: its posterior is its prior "
         f"({gain:.2f} nats apart).",
         "Do not report it as a result; add replicates or individuals, or known statuses.",
+        action=Action("column", "known"),
     )
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from binreps.counts import UNKNOWN
+from binreps.decide.checks.actions import Action
 from binreps.decide.checks.findings import Finding
 from binreps.decide.checks.identifiability import RATE_WORDS
 from binreps.decide.checks.subject import Part
@@ -54,6 +55,7 @@ def limits_findings(fit: AnyFit, parts: list[Part], prior: Prior, loss: Loss | N
                 f"{_NEAR / 2}.",
                 "Either the test errs more often than not for one status, or it is no better than a coin, "
                 f"or the prior says so, or results are coded the wrong way round. {offer}",
+                action=Action("model", "better-than-chance"),
             )
 
 
@@ -75,7 +77,7 @@ def _at_chance(part: Part) -> Iterator[Finding]:
 
 def _offer(fit: AnyFit, prior: Prior, loss: Loss | None) -> str:
     """What the wider region would change."""
-    way = "Prior(better_than_chance=True) lets either error rate be above ½"
+    way = "the model better than chance lets either error rate be above ½"
     wider = replace(prior, better_than_chance=True)
     try:
         other = _AGAIN[fit.kind](fit, wider) if fit.kind in _AGAIN else None

@@ -22,9 +22,10 @@ from binreps.fits.base import AnyFit, check_fit
 from binreps.fits.covariates import CovariatesFit
 from binreps.fits.sources import SourcesFit
 from binreps.model import Prior
-from binreps.options import check_level
+from binreps.options import check_level, kinds_checked
 
 
+@kinds_checked
 def check(fit: AnyFit, loss: Loss | None = None, *, level: float = 0.95) -> Findings:
     """What to know before believing a fit: findings, each with a number, a sentence and what to do.
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from binreps.decide.checks.actions import Action
 from binreps.decide.checks.findings import NOTE, WARNING, Finding
 from binreps.decide.checks.identifiability import RATE_WORDS
 from binreps.decide.checks.subject import Part
@@ -88,4 +89,5 @@ def _finding(name: str, rate: str, shift: float, by_data: float, unchosen: bool)
         f"posterior standard deviations; {meaning}.",
         advice,
         WARNING if abs(shift) >= _STRONG else NOTE,
+        Action("prior", name.replace("_", "-")),
     )

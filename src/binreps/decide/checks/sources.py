@@ -8,14 +8,13 @@ from typing import Any
 import numpy as np
 
 from binreps.counts import UNKNOWN
+from binreps.decide.checks.actions import Action
 from binreps.decide.checks.findings import NOTE, WARNING, Finding
 from binreps.decide.loss import Loss
 from binreps.fits.sources import SourcesFit
 
 _SHOWN = 5  # names in a sentence
-_SURE = 0.9  # probability from which a source is called worse than chance, or a spammer
-_SAYS_NOTHING = 0.15  # 1 − p − q below which an answer says next to nothing
-_FEW = 30  # readings below which nobody is called a spammer
+_SHOWN_PAIRS = 3  # that agree in their errors
 _PINNED = 0.5  # share of draws outside the region from which the restriction shapes the answer
 
 
@@ -29,6 +28,7 @@ def sources_findings(fit: SourcesFit, loss: Loss | None) -> Iterator[Finding]:
     yield from _mirror(fit)
     yield from _single_readings(fit)
     yield from _poor(fit)
+    yield from _copies(fit, loss or Loss())
     if loss is not None:
         yield from _close_decisions(fit, loss)
 
@@ -39,15 +39,19 @@ def _components(fit: SourcesFit) -> Iterator[Finding]:
     count = int(readings.components.max(initial=0)) + 1
     if count < 2:
         return
-    each = np.bincount(readings.components, readings.totals.sum(axis=1))
-    largest = each.max() / each.sum()
+    rows = list(fit.component_table())[:_SHOWN]
+    told = "; ".join(
+        f"{row['names']} ({row['readings']:,} readings, {row['share_yes']:.0%} yes, 1 − p − q = "
+        f"{row['better_than_chance']:.2f})"
+        for row in rows
+    )
+    more = f"; and {count - len(rows):,} more" if count > len(rows) else ""
     yield Finding(
         "components",
         count,
-        f"The sources fall into {count:,} groups that no individual links; the largest has {largest:.0%} "
-        f"of the "
-        "readings. Which answer means positive is settled in each group by taking its sources, weighted by "
-        "their readings, to be better than chance, and the groups cannot be compared with each other.",
+        f"The sources fall into {count:,} groups that no individual links: {told}{more}. Which answer means "
+        "positive is settled in each group by taking its sources, weighted by their readings, to be better "
+        "than chance, and the groups cannot be compared with each other.",
         "Let some sources of each group read the same individuals, or add individuals of known status.",
     )
 
@@ -60,23 +64,21 @@ def _identified(fit: SourcesFit) -> Iterator[Finding]:
     most = int(n[unknown].max(initial=0))
     if fit.identifiable or not unknown.any():
         return
-    advice = (
-        "Let three sources read the same individuals, add individuals of known status, or state a prior that "
-        "you can defend (SourcePrior)."
-    )
+    advice = "Let three sources read the same individuals, or add individuals of known status."
+    known = Action("column", "known")
     if most <= 1:
         sentence = (
             "Every individual was read once, so nothing tells a source's errors from the statuses: rates and "
             "probabilities rest on the prior."
         )
-        yield Finding("one-reading", most, sentence, advice)
+        yield Finding("one-reading", most, sentence, advice, action=known)
         return
     sentence = (
         f"Nobody was read more than {most} times, and two sources in one population cannot tell prevalence "
         f"and "
         "error rates apart: the estimates rest on the prior, and the chains mix slowly."
     )
-    yield Finding("two-sources", most, sentence, advice)
+    yield Finding("two-sources", most, sentence, advice, action=known)
 
 
 def _mirror(fit: SourcesFit) -> Iterator[Finding]:
@@ -113,8 +115,8 @@ def _single_readings(fit: SourcesFit) -> Iterator[Finding]:
 
 def _poor(fit: SourcesFit) -> Iterator[Finding]:
     """Sources worse than chance, and those whose answers say nothing."""
-    each = fit.readings.totals.sum(axis=1)
-    worse = fit.worse_than_chance >= _SURE
+    verdicts = np.array(fit.verdicts)
+    worse = verdicts == "says the opposite"
     if worse.any():
         names = _named([fit.sources[j] for j in np.flatnonzero(worse)])
         yield Finding(
@@ -124,7 +126,7 @@ def _poor(fit: SourcesFit) -> Iterator[Finding]:
             "Their answers are used with the sign turned. Check that they do not swap yes and no.",
             NOTE,
         )
-    says_nothing = (fit.says_nothing(_SAYS_NOTHING) >= _SURE) & (each >= _FEW) & ~worse
+    says_nothing = verdicts == "says nothing"
     if says_nothing.any():
         names = _named([fit.sources[j] for j in np.flatnonzero(says_nothing)])
         yield Finding(
@@ -136,6 +138,35 @@ def _poor(fit: SourcesFit) -> Iterator[Finding]:
             "They cost nothing but money: their answers have no weight. Retrain them, or do without.",
             NOTE,
         )
+
+
+def _copies(fit: SourcesFit, loss: Loss) -> Iterator[Finding]:
+    """Pairs that agree in their errors, and what counting them once would change."""
+    pairs = fit.agreeing_pairs()
+    if not pairs:
+        return
+    weight = fit.readings.weight
+    for pair in pairs[:_SHOWN_PAIRS]:
+        names = tuple(fit.sources[i] for i in (pair.first, pair.second))
+        scores = fit.counted_once(pair)
+        now = loss.classify(scores.pop("as it is"))
+        hows = (f"without {names[0]}", f"without {names[1]}", "with the two as one")
+        changed = [
+            f"{int(weight[loss.classify(score) != now].sum()):,} {how}"
+            for how, score in zip(hows, scores.values(), strict=True)
+        ]
+        yield Finding(
+            "agreeing-pair",
+            pair.correlation,
+            f"{names[0]} and {names[1]} agree in their errors: on {pair.shared:,} individuals their answers "
+            f"have a correlation of {pair.correlation:.2f} beyond what their error rates explain "
+            f"(z = {pair.z:.1f}). Of {int(weight.sum()):,} answers would change: {', '.join(changed)}.",
+            f"Find out whether one copies the other, or both one teacher; then drop one, or take them for "
+            f"one: merge=[({names[0]!r}, {names[1]!r})].",
+        )
+    if len(pairs) > _SHOWN_PAIRS:
+        rest = f"{len(pairs) - _SHOWN_PAIRS:,} more pairs of sources agree in their errors."
+        yield Finding("agreeing-pairs", len(pairs), rest, "Settle the pairs above first, then look again.")
 
 
 def _close_decisions(fit: SourcesFit, loss: Loss) -> Iterator[Finding]:
@@ -152,7 +183,7 @@ def _close_decisions(fit: SourcesFit, loss: Loss) -> Iterator[Finding]:
             number,
             f"{number:,} of {int(weight.sum()):,} individuals have a score within its numerical error of a "
             f"threshold.",
-            "Ask for a smaller error (tol=…) if these decisions matter.",
+            "Treat these answers as inconclusive: the draws do not settle them.",
             NOTE,
         )
 

@@ -33,6 +33,7 @@ SCORE_ENDS = 1e-5
 _TABLES = 1e-6  # of the ends of intervals: what cubics between the entries of a table are off
 _BESIDE_POLES = 1e-6  # of a chance, where θ has poles so steep that far logits have mass: 3·10⁻⁷ were seen
 _LINES_LEFT_OUT = 5e-8  # of a chance, by lines of θ that are too light to count
+_SCORE_IN_FOUR = 1e-4  # where fitting once more takes seconds, and gains a digit
 _KEPT = 1e-3  # of the posterior that must still count once it is reweighted by a new record
 
 
@@ -157,7 +158,7 @@ class Integrated(Posterior):
             return self._predicted_by_refitting(key)
         value, other = (self._mean(nodes, key, new=True) for nodes in reversed(list(self.nodes())))
         error = SLOW * abs(value - other) + max(self.error * 1e-3, 1e-13 / kept)
-        if error > SCORE_TOLERANCE:
+        if error > (SCORE_TOLERANCE if len(self.mean) < 4 else _SCORE_IN_FOUR):
             again = self._predicted_by_refitting(key)
             return again if again.error < error else Estimate(value, error)
         return Estimate(value, error)

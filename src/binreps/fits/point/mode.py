@@ -23,7 +23,7 @@ from binreps.fits.point.em import climb_em
 from binreps.fits.point.objective import Objective, State
 from binreps.model import NAMES, Prior, Rates, score_at
 from binreps.notes import Note
-from binreps.options import check_tol, check_whole, generator
+from binreps.options import check_tol, check_whole, generator, kinds_checked
 
 MAP_PRIOR = Prior(prevalence=(1, 1))
 """The default prior of the mode: flat in the prevalence."""
@@ -152,6 +152,7 @@ def _silent(objective: Objective, state: State, prior: Prior) -> tuple[Note, ...
     return (Note("map-arbitrary", f"{NAMES[0]} is arbitrary: {reason}"),)
 
 
+@kinds_checked
 def fit_map(
     counts: CountTable,
     prior: Prior = MAP_PRIOR,

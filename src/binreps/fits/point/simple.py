@@ -12,6 +12,7 @@ from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import FitError, OptionError
 from binreps.fits.base import PointFit, plug_in_rates, refuse_empty
 from binreps.model import Float, Prior, Records, checked_pairs
+from binreps.options import kinds_checked
 
 
 def average_score(n: ArrayLike, s: ArrayLike) -> Any:
@@ -77,6 +78,7 @@ class KnownFit(PointFit):
     prior: ClassVar[Prior | None] = None  # type: ignore[misc]
 
 
+@kinds_checked
 def fit_average(counts: CountTable) -> AverageFit:
     """The average of the replicates as score, and the rates that follow from it.
 
@@ -98,6 +100,7 @@ def fit_average(counts: CountTable) -> AverageFit:
     return AverageFit(counts, rates, notes=notes)
 
 
+@kinds_checked
 def fit_median(counts: CountTable) -> MedianFit:
     """The majority vote of the replicates as score (½ on a tie), and the rates that follow from it.
 
@@ -111,6 +114,7 @@ def fit_median(counts: CountTable) -> MedianFit:
     return MedianFit(counts, rates, notes=notes)
 
 
+@kinds_checked
 def fit_known(counts: CountTable) -> KnownFit:
     """The rates when every status is known: plain proportions, the same formulas with t in place of Y.
 
@@ -139,6 +143,7 @@ class CorrectedPrevalence:
     unclipped: float
 
 
+@kinds_checked
 def correct_prevalence(
     counts: CountTable, *, false_positive: float, false_negative: float
 ) -> CorrectedPrevalence:

@@ -19,6 +19,7 @@ from binreps.model import Float, Model
 from binreps.readings import Readings
 
 _AT_ONCE = 2**22  # chances (records × draws) at once
+_LEFT_OUT = 20_000_000  # records × draws of leave-one-out densities: so many draws settle them
 _WORK = 2 * 10**8  # chances in all; beyond, fewer draws answer
 _LEAST = 256  # draws that answer at least
 _CANDIDATES = 2000  # draws that a few are chosen from
@@ -229,11 +230,14 @@ class SourcesPosterior(Posterior):
             found.append(np.where(known == 1, positive, either))
         return np.concatenate(found) if found else np.zeros((0, *self.sampled.logs.shape[2:]))
 
-    def log_left_out(self, records: Readings) -> tuple[Float, Float, Float]:  # type: ignore[override]
-        """log 1/E[1/L] of each record of the data from Pareto-smoothed draws, its error, and k̂."""
+    def left_out_draws(self, records: Readings) -> tuple[Float, Float, Float, float]:
+        """log 1/E[1/L] of each record from Pareto-smoothed draws, its error, k̂, and the error of the sum."""
         logs = self.log_likelihoods(records)
+        logs = logs[..., :: -(-logs.size // _LEFT_OUT) or 1]
         density, shape = smoothed(logs.reshape(len(logs), -1))
-        return density, chain_error(_relative_chains(logs)), shape
+        chains = _relative_chains(logs)
+        total = chain_error(records.weight @ chains if len(logs) else np.zeros(2))
+        return density, chain_error(chains), shape, float(total)
 
     def _blocks(self, records: Readings, discount: float = 1.0) -> Iterator[tuple[Float, Float]]:
         """log (1−θ) P(readings | T = 0) and log θ P(readings | T = 1), block by block of records.

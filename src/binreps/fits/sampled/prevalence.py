@@ -17,6 +17,8 @@ from binreps.fits.sampled.prior import SourcePrior
 from binreps.model import Float
 from binreps.readings import Readings
 
+_FLAT = 0.02  # of the precision of proposals of α: at most seven apart
+
 
 class Prevalence(Protocol):
     """What every side offers.
@@ -267,12 +269,15 @@ class Slopes(Groups):
         return np.asarray(likelihood + prior)
 
     def _informed(self, at: Float, odds: Float) -> Float:
-        """The information at some coefficients: shape (chains, coefficients, coefficients)."""
+        """The information at some coefficients, never quite 0: shape (chains, coefficients, coefficients).
+
+        Where nobody is positive the tail of α has none; proposals are then wide, not endless.
+        """
         theta, first = expit(odds), expit(at[0])
         size = len(at)
         found = (self._squares.T @ (self._sizes * theta * (1 - theta))).T.reshape(-1, size, size)
         found = found + np.diag(self._precision)
-        found[:, 0, 0] += sum(self._shapes) * first * (1 - first)
+        found[:, 0, 0] += sum(self._shapes) * first * (1 - first) + _FLAT
         return np.asarray(found)
 
     def _proposing(self, at: Float, odds: Float, information: Float, positives: Float) -> _Normal:

@@ -17,14 +17,16 @@ import { sourcesPart } from "./sources.js";
 import { tools } from "./tools.js";
 import { triangle } from "./triangle.js";
 import { short } from "./words.js";
-import { showAnswers, showFindings, showFit, showRisks, showVerdict } from "./view.js";
+import { showCompared, showFindings, showVerdict } from "./verdict.js";
+import { showAnswers, showFit, showRisks } from "./view.js";
 
 const PATIENCE = 1000; // milliseconds before a fit shows that it takes longer
 const SHOWN = 40; // sources that can be asked about by hand
 
 // `profile` is the typical risk whose answers are shown; `said` and `known` belong to the one patient.
-const page = { data: null, fit: null, prior: {}, part: 0, patient: { n: 6, s: 2 }, said: {}, known: null, profile: null, people: [], told: null };
+const page = { data: null, fit: null, prior: {}, part: 0, patient: { n: 6, s: 2 }, said: {}, known: null, profile: null, people: [], told: null, checked: null, compared: null };
 
+const names = Object.fromEntries(offered.models.map(({ id, name }) => [id, name]));
 const methods = Object.fromEntries(offered.methods.map(({ id, name }) => [id, name]));
 const kept = keeper(changed);
 const door = dataDoor(offered, loaded);
@@ -45,7 +47,7 @@ const decisions = () => population().profiles?.find(({ name }) => name === page.
 const request = () => ({ ...fitting(), loss: loss() });
 const about = () => ({ cells: page.data.cells, ...request() });
 const fail = (error) => tell("wrong", error?.message ?? null);
-const more = tools({ ready: () => page.fit !== null, about, request, population, settings, door, fail });
+const more = tools({ ready: () => page.fit !== null, about, request, population, people: () => (page.data.individuals ? page.people : []), settings, door, fail });
 
 const OF_COSTS = ["falsePositive", "falseNegative", "inconclusive"];
 
@@ -59,7 +61,8 @@ function loaded(data) {
   showTicks(door.columns(), door.part, tick);
   pins.clear();
   table.close();
-  showVerdict(null);
+  Object.assign(page, { checked: null, compared: null });
+  showChecked();
   showSettings();
   refit();
 }
@@ -97,8 +100,11 @@ const refit = latest(30, async (signal) => {
   try {
     const prior = await priorOf(settings(), stop.signal);
     const asked = { cells: page.data.cells, ...fitting(), prior };
+    const before = page.fit;
     page.fit = await follow("/api/fit", asked, () => {}, stop.signal);
     page.prior = prior;
+    if (before?.model !== page.fit.model) page.checked = null; // it was about another model
+    showChecked();
     fail(null);
     showPopulations();
     redrawFit();
@@ -262,24 +268,54 @@ function toldOf(cell) {
   return { said, ...who(known ?? (bySource() && of ? { population: of[cell] } : {})) };
 }
 
+const act = {
+  choose: (patch) => kept.choose(patch, "action"),
+  columns: () => { byId("change").click(); byId("data").scrollIntoView(); },
+  expect: () => { showSheet(true); byId("expect").open = true; byId("expect").scrollIntoView(); byId("expect").querySelector("summary").focus(); },
+};
+
+// The settings of a phone, which lie below the answers.
+function showSheet(open) {
+  document.body.classList.toggle("settings-open", open);
+  byId("dock-settings").setAttribute("aria-expanded", String(open));
+  byId("dock-settings").textContent = open ? "Done" : "Settings";
+}
+
+// The model that is used, as the server names it.
+const used = () => (model() === "common" && settings().better ? "better-than-chance" : model());
+
 const check = latest(300, async (signal) => {
   if (!page.fit) return;
   try {
-    const { findings } = await ask("/api/check", about(), signal);
-    showFindings(findings);
-    verdict(findings);
+    page.checked = await ask("/api/check", about(), signal);
   } catch (error) {
     if (error.name === "AbortError") throw error;
     fail(error);
+    return;
   }
+  showFindings(page.checked.findings, names, act);
+  showChecked();
+  compare();
 });
 
-function verdict(findings) {
-  const warning = findings.find((one) => one.severity === "warning");
-  const show = h("button", { type: "button", onclick: () => { byId("checks-title").scrollIntoView(); byId("checks-title").focus(); } }, "What I can do");
-  if (warning) showVerdict("read", warning.sentence, show);
-  else showVerdict("good", "Nothing found speaks against these answers.");
+function showChecked() {
+  showVerdict(page.checked?.verdict, page.compared, used(), names, act);
+  showCompared(page.compared, used(), names, act);
 }
+
+// Which model describes the data best; asked once the answers are there, as it takes seconds.
+const compare = latest(500, async (signal) => {
+  if (!page.fit) return;
+  const { cells } = page.data;
+  try {
+    const prior = { ...page.prior, better_than_chance: false };
+    page.compared = await follow("/api/compare", { cells, prior, independent: settings().independent, loss: loss() }, () => {}, signal);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    page.compared = null; // what cannot be compared is fitted all the same
+  }
+  if (page.data.cells === cells) showChecked();
+});
 
 costSliders(kept, (event) => { moved ??= event.timeStamp; });
 beliefs(kept);
@@ -299,10 +335,8 @@ byId("population").addEventListener("change", (event) => { page.part = Number(ev
 byId("profile").addEventListener("change", (event) => { page.profile = event.target.value || null; redraw(); explain(); });
 byId("more-rates").addEventListener("toggle", () => redraw());
 byId("dock-settings").addEventListener("click", () => {
-  const open = document.body.classList.toggle("settings-open");
-  byId("dock-settings").setAttribute("aria-expanded", String(open));
-  byId("dock-settings").textContent = open ? "Done" : "Settings";
-  if (open) byId("controls").querySelector("summary").focus();
+  showSheet(!document.body.classList.contains("settings-open"));
+  if (document.body.classList.contains("settings-open")) byId("controls").querySelector("summary").focus();
 });
 document.querySelector(".skip").addEventListener("click", (event) => { event.preventDefault(); byId("results").focus(); });
 window.addEventListener("resize", () => page.fit && showRisks(rule(settings()), page.people));

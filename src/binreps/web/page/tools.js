@@ -2,9 +2,9 @@
 
 import { ask, follow, latest } from "./api.js";
 import { byId, fill, fillTable, h, mark, pill } from "./dom.js";
-import { chance, count, plural, short } from "./words.js";
+import { chance, count, names, plural, short } from "./words.js";
 
-// `page` gives: about() (a request on the present fit), population(), settings(), prior(), door.
+// `page` gives: about() (a request on the present fit), population(), people(), settings(), door.
 export function tools(page) {
   const quietly = (work) => async (signal) => {
     if (!page.ready()) return;
@@ -27,8 +27,9 @@ export function tools(page) {
     byId("next-words").textContent = answer.replicates
       ? `Measure ${plural(answer.replicates, "individual")} once more, then look again:` : "It pays for nobody at this cost.";
     const rows = answer.rows.filter((row) => row.measure).sort((a, b) => a.rank - b.rank);
-    const columns = { measure: "individuals to measure", n: "tests", s: "positive", decision: "answer now", worth: "worth of a test" };
-    fillTable("next-table", rows, columns, (value, name) => (name === "decision" ? pill(value) : name === "worth" ? short(value) : value));
+    const columns = { measure: "individuals to measure", n: "tests", s: "positive", decision: "answer now", worth: "worth of a test", who: "who" };
+    const who = ({ n, s, measure }) => names(page.people().filter((one) => one.n === n && one.s === s).map(({ name }) => name).slice(0, measure));
+    fillTable("next-table", rows, columns, (value, name, row) => ({ decision: () => pill(value), worth: () => short(value), who: () => who(row) }[name] ?? (() => value))());
   }));
 
   const lines = latest(200, quietly(async (signal) => {
@@ -83,10 +84,10 @@ export function tools(page) {
     byId("plan-progress").value = 0;
   }
 
-  async function download(path, name) {
+  async function download(path, name, more = {}) {
     byId("said").textContent = `Making ${name} …`;
     try {
-      save(await (await page.door.about(path, { ...page.door.how(), ...page.request() })).blob(), name);
+      save(await (await page.door.about(path, { ...page.door.how(), ...page.request(), ...more })).blob(), name);
       byId("said").textContent = `${name} is among your downloads.`;
     } catch (error) {
       byId("said").textContent = error.message;
@@ -106,6 +107,7 @@ export function tools(page) {
   byId("plan-find").addEventListener("click", plan);
   byId("plan-stop").addEventListener("click", () => planning.abort());
   for (const id of ["get-report", "top-report"]) byId(id).addEventListener("click", () => download("/api/report", "report.html"));
+  byId("get-card").addEventListener("click", () => download("/api/card", "card.html", { population: page.population().name, title: page.door.file().name.replace(/\.[^.]*$/, "") }));
   byId("get-scores").addEventListener("click", () => download("/api/scores", "scores.csv"));
   byId("get-summary").addEventListener("click", () => download("/api/summary", "summary.json"));
   byId("get-data").addEventListener("click", () => save(page.door.file(), page.door.file().name));

@@ -41,18 +41,3 @@ export function showRisks(best, cells) {
   const once = [...new Map(cells.map((cell) => [cell.score, cell])).values()];
   fill("risks", riskLines(best, once, byId("risks").clientWidth));
 }
-
-export function showFindings(findings) {
-  fill("checks", findings.length
-    ? findings.map((one) => h("p", { class: one.severity === "warning" ? "problem" : "note" }, one.sentence, " ", h("em", {}, one.advice)))
-    : h("p", {}, "Nothing to report: the data identify the rates, and the model describes the counts."));
-}
-
-const LIGHTS = { good: ["✓", "Good to use."], read: ["!", "Read first."], stop: ["×", "Do not use yet."] };
-
-// Three lights, each with a shape, a word and one sentence; `action` is a button, or nothing.
-export function showVerdict(kind, sentence, action) {
-  fill("verdict", kind === null ? null : h("div", { class: `verdict ${kind}` },
-    h("span", { class: "lights", "aria-hidden": "true" }, Object.entries(LIGHTS).map(([one, [sign]]) => h("i", { class: one === kind ? "on" : "" }, sign))),
-    h("p", {}, h("b", {}, LIGHTS[kind][1]), " ", sentence), action));
-}
