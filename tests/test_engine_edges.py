@@ -459,3 +459,13 @@ def test_one_replicate_of_two_trillion_is_what_its_limit_says() -> None:
     assert error < 1e-3
     assert np.abs((np.array([theta, p, q]) - [0.5, mean, mean]) / wanted).max() < error
     assert np.abs(np.array(sds) / wanted - 1).max() < error
+
+
+@pytest.mark.slow
+def test_scores_where_the_prevalence_has_steep_poles() -> None:
+    """4 % of the mass of θ is closer to 1 than any float: it was lost, and scores were off by .006."""
+    counts = CountTable([1, 3, 4], [1, 3, 3], [1, 2, 1])
+    prior = Prior((0.06, 0.085), (5965, 1.3), (1.24, 0.06))
+    fit, oracle = fit_bayes(counts, prior), Reference(counts, prior, both=False)
+    for n, s in ((5, 0), (6, 0), (6, 1)):
+        assert abs(fit.score(n, s) - oracle.side.score(n, s)) < fit.score_error(n, s) < 1e-5

@@ -31,6 +31,7 @@ SCORE_ENDS = 1e-5
 """Of the ends of its interval."""
 
 _TABLES = 1e-6  # of the ends of intervals: what cubics between the entries of a table are off
+_BESIDE_POLES = 1e-6  # of a chance, where θ has poles so steep that far logits have mass: 3·10⁻⁷ were seen
 _LINES_LEFT_OUT = 5e-8  # of a chance, by lines of θ that are too light to count
 _SCORE_IN_FOUR = 1e-4  # where fitting once more takes seconds, and gains a digit
 _KEPT = 1e-3  # of the posterior that must still count once it is reweighted by a new record
@@ -93,7 +94,10 @@ class Integrated(Posterior):
         def chance(lines: list[Threads], shares: Float) -> float:
             return float(shares @ [one.chance(key) for one in lines])
 
-        return self._on_threads(chance, SCORE_TOLERANCE / 10)
+        value, error = self._on_threads(chance, SCORE_TOLERANCE / 10)
+        lines = self._lines_at(0)
+        steep = lines is not None and any(one.steep for one in lines[0])
+        return Estimate(value, max(error, _BESIDE_POLES) if steep else error)
 
     def _on_threads(self, function: Callable[[list[Threads], Float], Any], tol: float) -> Estimate:
         """What follows from lines of θ and their shares, more and more of them until it settles."""

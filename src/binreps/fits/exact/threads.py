@@ -26,6 +26,7 @@ _SPACING, _RESOLVED = 0.08, 0.2  # of a table, and in standard deviations: cubic
 _LINES, _NODES = 300, 12  # about as many, at most twice, tell roughly where a quantile lies
 _AT_ONCE = 100_000  # numbers of one array
 _LEFT_OUT = 2e-8  # of all mass, in lines that are too light
+_STEEP, _BESIDE_POLES = -0.6, 0.025  # where far logits have mass, which a step of w takes in strides
 _FAR = 22.0  # e^−22 of a line lies beyond the ends of its table
 
 
@@ -83,31 +84,37 @@ class Threads:
     def _everyone(self) -> Table:
         return self._table(self.mass)
 
+    @property
+    def steep(self) -> bool:
+        """Whether θ has a pole so steep that far logits have mass."""
+        return min(self.inside.a, self.inside.b) < _STEEP
+
     def _spacing(self) -> float:
         """What resolves the typical line."""
         unit = Interval(0.0, 1.0, self.inside.a, self.inside.b)
         at, total = _STRETCH.coordinate(logit(unit.nodes(self.mass.shape[1]))), self.mass.sum(axis=1)
         mean = self.mass @ at / total
         variance = self.mass @ at**2 / total - mean**2
-        return min(_SPACING, _RESOLVED * float(np.sqrt(max(total @ variance, 1e-6))))
+        most = _BESIDE_POLES if self.steep else _SPACING
+        return min(most, _RESOLVED * float(np.sqrt(max(total @ variance, 1e-6))))
 
     def _table(self, mass: Float) -> Table:
         """The mass below each place of each line."""
         unit = Interval(0.0, 1.0, self.inside.a, self.inside.b)
         series, logits = Series(unit, mass), _STRETCH.logit(self.w)
         by_w = np.exp(log_expit(logits) + log_expit(-logits) + _STRETCH.log_slope(self.w))
-        x = expit(logits)
-        return Table(series.cumulatives(x), series.densities(x, by_w), self.spacing)
+        u, rest = expit(logits), expit(-logits)
+        return Table(series.cumulatives(u, rest), series.densities(u, rest, by_w), self.spacing)
 
     def chance(self, key: Key) -> float:
         """E[P(T = 1 | s)]."""
-        slope = self._everyone.slope
-        place = expit(_STRETCH.logit(self.w)) * np.reshape(self.inside.length, (-1, 1))
-        theta = np.reshape(self.inside.lower, (-1, 1)) + place
+        logits, length = _STRETCH.logit(self.w), np.reshape(self.inside.length, (-1, 1))
+        theta = np.reshape(self.inside.lower, (-1, 1)) + length * expit(logits)
+        rest = np.reshape(1 - np.asarray(self.inside.upper), (-1, 1)) + length * expit(-logits)
         negative, positive = self.log_classes(key)
         with np.errstate(divide="ignore"):
-            chances = expit(logit(theta) + (positive - negative)[:, None])
-        return float(np.sum(slope * chances) / np.sum(slope))
+            chances = expit(np.log(theta) - np.log(rest) + (positive - negative)[:, None])
+        return float(np.sum(self._everyone.slope * chances) / np.sum(self._everyone.slope))
 
     def law(self, classes: Float, reweighted: bool) -> Law:
         """The distributions of the log odds of records with given class likelihoods, (2, records, lines).
