@@ -5,6 +5,7 @@ from pathlib import Path
 
 import binreps as br
 from binreps.decide.evaluate import calibration_curve
+from binreps.decide.predictive import predictive_counts
 
 usual = Path(__file__).parents[1] / "docs" / "pictures"
 folder = Path(sys.argv[1]) if len(sys.argv) > 1 else usual
@@ -27,7 +28,7 @@ br.plot.save(br.plot.sources(br.fit_sources(panel.readings, rng=1)), folder / "r
 
 # qPCR whose replicates err together: what the simple model expects, and what is there
 wells = br.CountTable([6] * 7, range(7), [210, 22, 14, 12, 16, 24, 57])
-br.plot.save(br.plot.counts(br.predictive_counts(br.fit_bayes(wells), rng=1)), folder / "correlated.svg")
+br.plot.save(br.plot.counts(predictive_counts(br.fit_bayes(wells), rng=1)), folder / "correlated.svg")
 
 # Model judges: chances against the truth
 study = br.simulate(br.Rates(0.3, 0.1, 0.2), 2000, 3, rng=2)

@@ -161,8 +161,8 @@ def _copies(fit: SourcesFit, loss: Loss) -> Iterator[Finding]:
             f"{names[0]} and {names[1]} agree in their errors: on {pair.shared:,} individuals their answers "
             f"have a correlation of {pair.correlation:.2f} beyond what their error rates explain "
             f"(z = {pair.z:.1f}). Of {int(weight.sum()):,} answers would change: {', '.join(changed)}.",
-            f"Find out whether one copies the other, or both one teacher; then drop one, or take them for "
-            f"one: merge=[({names[0]!r}, {names[1]!r})].",
+            "Find out whether one copies the other, or both one teacher; then drop one, or merge the two "
+            "into one source.",
         )
     if len(pairs) > _SHOWN_PAIRS:
         rest = f"{len(pairs) - _SHOWN_PAIRS:,} more pairs of sources agree in their errors."
