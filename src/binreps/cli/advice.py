@@ -26,9 +26,9 @@ from binreps.show.summary import table_rows
 from binreps.show.wording import command_options
 from binreps.table import Table
 from binreps.tables.guess import Guess
-from binreps.tables.join import Adding, write_joined
-from binreps.tables.opened import OpenTable, arrow_rows, open_table, read
-from binreps.tables.write import check_target, write_table
+from binreps.tables.join import Adding, in_order, joined
+from binreps.tables.opened import OpenTable, arrow_rows, read
+from binreps.tables.write import check_target, write_file, write_table
 
 _SIZES = "25,50,100,200,400,800"
 _SHOWN = 15  # individuals that are named
@@ -74,7 +74,6 @@ def next_command(
         recipe = None if columns else model_recipe(model)
         with opened_like(recipe, data, columns, []) as (opened, guess):
             _write_individuals(opened, guess, out, (fit, loss, new), {"budget": budget, **costs})
-        _print_first(out, guess)
         if figure is not None:
             plot.save(
                 plot.stopping(stopping_table(fit, loss, max_replicates=max_replicates, **costs)), figure
@@ -107,18 +106,13 @@ def _print_advice(rule: StoppingTable, again: NextReplicates) -> None:
     print(again.table().note)
 
 
-def _print_first(out: Path, guess: Guess) -> None:
+def _print_first(rows: Any, guess: Guess) -> None:
     """Those to measure again first, by name."""
     individual = guess.columns.get("individual") or ()
     own = [individual] if isinstance(individual, str) else list(individual)
-    with open_table(out, own) as opened:
-        rows = arrow_rows(opened.frame.filter("measure <> 'no'").limit(_SHOWN))
     names = [name for name in (*own, "n", "s", "score", "decision", "worth") if name in rows.column_names]
-    columns: dict[str, list[Any]] = {name: rows.column(name).to_pylist() for name in names}
-    for name in {"score", "worth"} & columns.keys():  # a file of text has text
-        columns[name] = [None if value is None else float(value) for value in columns[name]]
     print("Whom to measure again first:")
-    Console().print(grid(Table(columns)))
+    Console().print(grid(Table({name: rows.column(name).to_pylist() for name in names})))
 
 
 def _write_individuals(
@@ -131,9 +125,12 @@ def _write_individuals(
     reading = read(opened, guess.columns, numbered=True)
     fit, loss, new = by
     again = next_replicates(reading.everyone, fit, loss, new=new, **how)
-    notes = write_joined(reading, Adding([fit, again], loss, new=new), out, order="rank")
+    answers, notes = joined(reading, Adding([fit, again], loss, new=new))
+    first = arrow_rows(in_order(answers.filter("measure <> 'no'"), "rank").limit(_SHOWN))
+    write_file(in_order(answers, "rank"), out)
     for note in (*guess.notes, *reading.notes, *notes):
         print(f"• {note}")
+    _print_first(first, guess)
 
 
 def plan_command(
