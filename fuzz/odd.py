@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
-import os
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -24,7 +24,6 @@ def call(rng: Random, folder: Path) -> None:
     """One public function or method with arguments of which some are odd."""
     name = rng.choice(list(callables()))
     function = callables()[name]
-    os.chdir(folder)  # a text is a good name of a file
     given: dict[str, Any] = {}
     parameters = [one for one in _parameters(function) if one.name != "self"]
     odd = rng.randrange(len(parameters)) if parameters else -1
@@ -35,8 +34,9 @@ def call(rng: Random, folder: Path) -> None:
         elif parameter.default is inspect.Parameter.empty:
             given[parameter.name] = usual
     try:
-        answer = function(*given.values()) if _is_positional(parameters, given) else function(**given)
-        repr(answer)
+        with contextlib.chdir(folder):  # a text is a good name of a file
+            answer = function(*given.values()) if _is_positional(parameters, given) else function(**given)
+            repr(answer)
     except Exception as error:
         error.add_note(f"{name}({', '.join(f'{k}={v!r:.60}' for k, v in given.items())})")
         raise

@@ -310,7 +310,7 @@ def test_groups_of_several_types_come_as_they_are() -> None:
             "there is no column 'nothing'; the columns are 'assay', 'who', 'test'",
         ),
         ({"by": []}, OptionError, r"by must be a column's name or several, got \[\]"),
-        ({"by": [3]}, OptionError, r"by must be a column's name or several, got \[3\]"),
+        ({"by": [3]}, OptionError, r"by must be a text or a list of texts, got \[3\]"),
         ({"by": "who"}, OptionError, "column 'who' is named for two different parts"),
         ({"by": ["assay", "assay"]}, OptionError, "column 'assay' is named for two different parts"),
         ({"method": "mode"}, OptionError, "method must be one of"),

@@ -24,8 +24,8 @@ from binreps import (
     fit_median,
     fit_overdispersed,
     fit_populations,
-    predictive_counts,
 )
+from binreps.decide.predictive import predictive_counts
 from reference import Reference
 from shared_data import cannot_run
 

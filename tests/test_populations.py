@@ -469,7 +469,7 @@ def test_it_is_a_frozen_collection_of_posteriors() -> None:
 def test_what_it_refuses() -> None:
     with pytest.raises(OptionError, match=r"^populations must be a dictionary of count tables, got \{\}"):
         fit_populations({})
-    with pytest.raises(OptionError, match="must be a dictionary"):
+    with pytest.raises(OptionError, match="populations must be a mapping, got a list"):
         fit_populations([CLINIC])  # type: ignore[arg-type]
     with pytest.raises(DataError, match=r"^population 'a' must be a CountTable, got list"):
         fit_populations({"a": [1, 2]})  # type: ignore[dict-item]

@@ -32,7 +32,7 @@ SCORE_ENDS = 1e-5
 
 _TABLES = 1e-6  # of the ends of intervals: what cubics between the entries of a table are off
 _BESIDE_POLES = 1e-6  # of a chance, where θ has poles so steep that far logits have mass: 3·10⁻⁷ were seen
-_LINES_LEFT_OUT = 5e-8  # of a chance, by lines of θ that are too light to count
+_LINES_LEFT_OUT = 1e-8  # of a chance, by lines of θ that are too light to count
 _SCORE_IN_FOUR = 1e-4  # where fitting once more takes seconds, and gains a digit
 _KEPT = 1e-3  # of the posterior that must still count once it is reweighted by a new record
 

@@ -25,7 +25,7 @@ _STRETCH = Stretch()
 _SPACING, _RESOLVED = 0.08, 0.2  # of a table, and in standard deviations: cubics are 10⁻⁶ off at most
 _LINES, _NODES = 300, 12  # about as many, at most twice, tell roughly where a quantile lies
 _AT_ONCE = 100_000  # numbers of one array
-_LEFT_OUT = 2e-8  # of all mass, in lines that are too light
+_LEFT_OUT = 4e-9  # of all mass, in lines that are too light
 _STEEP, _BESIDE_POLES = -0.6, 0.025  # where far logits have mass, which a step of w takes in strides
 _FAR = 22.0  # e^−22 of a line lies beyond the ends of its table
 
