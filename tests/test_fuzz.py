@@ -184,7 +184,7 @@ def test_options_that_are_no_numbers_are_refused(value: Any) -> None:
     refused(lambda: br.Settings(level=value), "level must be between 0 and 1")
     refused(lambda: fit.interval(value), "level must be between 0 and 1")
     refused(lambda: br.fit_map(COUNTS, tol=value if value != 10**400 else None), "tol must be")
-    refused(lambda: br.classify(0.5, value, 0.9), "thresholds must satisfy")
+    refused(lambda: br.classify(0.5, value, 0.9), "lower must be a number")
     refused(lambda: br.elicit.guess("prevalence", value, surprised_above=0.5), "expect must be")
     refused(lambda: br.elicit.guess("prevalence", 0.1, surprised_above=0.5, chance=value), "chance must be")
     refused(lambda: br.elicit.study("prevalence", of=value, count=1), "of must be")
@@ -199,7 +199,7 @@ def test_other_values_that_crashed_are_refused_or_taken() -> None:
     refused(lambda: br.fit_map(COUNTS, br.Prior((1e277, 2))), "the prior of prevalence", "at most 2^53")
     refused(lambda: br.fit_overdispersed(COUNTS, intraclass=(10**400, 1)), "intraclass must be")
     assert br.CountTable(np.array([np.float16(3)], object), [2]) == br.CountTable([3], [2])
-    refused(lambda: br.elicit.between([], 0.1, 0.2), "rate must be one of")  # type: ignore[arg-type]
+    refused(lambda: br.elicit.between([], 0.1, 0.2), "rate must be a text")  # type: ignore[arg-type]
     assert br.Loss(np.float16(3)).false_positive == 3.0  # type: ignore[arg-type]
 
 
