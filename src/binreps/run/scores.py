@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -76,6 +77,9 @@ def _scored_rows(analysis: Analysis, reading: Reading) -> Scored:
     settings, files = analysis.settings, reading.table.files
     plain = [] if analysis.fit.records is None else [Without(analysis.main.fits["bayes"], settings.loss)]
     answering = [analysis.fit, *plain]
+    if analysis.model in ("common", "better-than-chance", "correlated"):  # kept though populations are named
+        whole = reading.everyone
+        reading = replace(reading, population=None, counts=whole)
     adding = Adding(answering, settings.loss, level=settings.level, prefix=_prefix(analysis))
     answers, _ = joined(reading, adding)
     few = (reading.everyone.individuals if reading.roles.long else reading.rows) <= LISTED
