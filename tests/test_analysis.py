@@ -97,7 +97,7 @@ def test_populations_share_the_test(tmp_path: Path) -> None:
     path = tmp_path / "data.parquet"
     rows = {"site": ["a"] * 60 + ["b"] * 60, "n": [3] * 120, "s": [0, 3] * 30 + [0, 0, 0, 3, 0, 1] * 10}
     pa.parquet.write_table(pa.table(rows), path)
-    analysis = br.analyse(path, population="site")
+    analysis = br.analyse(path, br.Settings(model="populations"), population="site")
     assert isinstance(analysis.fit, PopulationsFit)
     assert [part.name for part in analysis.parts] == ["a", "b"]
     assert analysis.parts[1].decisions == br.decision_table(analysis.shared["b"], br.Loss(), 3)

@@ -82,7 +82,7 @@ def test_user_text_is_escaped_in_titles_columns_and_populations(tmp_path: Path) 
     path = tmp_path / "data.csv"
     rows = "".join(f"{site},{i},3,{3 * (i % 2)}\n" for i in range(8) for site in ('"<b>x"', "y"))
     path.write_text(f'"<i>site",id,n,s\n{rows}', encoding="utf-8")
-    analysis = br.analyse(path, population="<i>site", name=EVIL)
+    analysis = br.analyse(path, br.Settings(model="populations"), population="<i>site", name=EVIL)
     page = report(analysis)
     assert EVIL not in page
     assert "<b>x" not in page

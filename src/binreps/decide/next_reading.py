@@ -49,6 +49,7 @@ def next_reading(
     Examples
     --------
     >>> from binreps.fits.sources import fit_sources
+    >>> from binreps.readings import Readings
     >>> rows = [[1, 1, 1], [1, 1, 0], [0, 0, 1], [0, 0, 0]]
     >>> readings = Readings.wide(rows, ["ann", "bob", "eve"], weight=[30, 20, 20, 30])
     >>> table = next_reading(fit_sources(readings, rng=1), {"eve": 1}, Loss())

@@ -538,8 +538,8 @@ def fit_sources(
     >>> fit = fit_sources(readings, rng=1)
     >>> fit.rates.false_positive.round(1), fit.rates.false_negative.round(1)
     (array([0. , 0. , 0.4]), array([0. , 0. , 0.4]))
-    >>> fit.predict([{"ann": 1, "eve": 0}, {"eve": 1}, {"someone new": 1}]).round(1)
-    array([1. , 0.6, 0.6])
+    >>> fit.predict([{"ann": 1, "eve": 0}, {"ann": 0, "eve": 1}]).round(1)
+    array([1., 0.])
     >>> print(fit.calibration)
     each reading counts as .70 of an independent one
     """

@@ -351,7 +351,7 @@ class Analysis:
     notes: tuple[Note, ...] = ()
     truth: CountTable | None = None  # the same individuals with their true statuses, which judged them
     source: Source = field(default_factory=lambda: Source("counts"))
-    comparison: Comparison | None = None
+    comparison: Comparison | None = field(default=None, compare=False)  # it holds the time it took
 
     @cached_property
     def verdict(self) -> Verdict:

@@ -77,9 +77,8 @@ def _scored_rows(analysis: Analysis, reading: Reading) -> Scored:
     settings, files = analysis.settings, reading.table.files
     plain = [] if analysis.fit.records is None else [Without(analysis.main.fits["bayes"], settings.loss)]
     answering = [analysis.fit, *plain]
-    if analysis.model in ("common", "better-than-chance", "correlated"):  # kept though populations are named
-        whole = reading.everyone
-        reading = replace(reading, population=None, counts=whole)
+    if None in analysis.fit.parts:  # a model without populations was kept, though they are named
+        reading = replace(reading, population=None, counts=reading.everyone)
     adding = Adding(answering, settings.loss, level=settings.level, prefix=_prefix(analysis))
     answers, _ = joined(reading, adding)
     few = (reading.everyone.individuals if reading.roles.long else reading.rows) <= LISTED

@@ -180,11 +180,14 @@ def verdict_values(verdict: Verdict) -> dict[str, Any]:
 
 
 def comparison_values(comparison: Comparison) -> dict[str, Any]:
-    """The models that were compared, and whose answer the chosen one changes."""
+    """The models that were compared, and whose answer the chosen one changes; the same in every run."""
+    models = table_rows(comparison.table())
+    for row in models:
+        del row["seconds"]
     return {
         "preferred": comparison.preferred,
         "chosen": comparison.chosen,
-        "models": table_rows(comparison.table()),
+        "models": models,
         "changes": table_rows(comparison.changes(comparison.chosen)),
         "refused": dict(comparison.refused),
     }

@@ -68,7 +68,7 @@ def check(fit: AnyFit, loss: Loss | None = None, *, level: float = 0.95) -> Find
     WARNING not-identifiable: Nobody of unknown status has more than 2 replicates, so the data cannot
       tell prevalence and error rates apart: the estimates rest on the prior.
       → Measure some individuals three times or more, add individuals of known status, or state a prior
-        that you can defend for the error rates.
+        that you can defend for the error rates. br.fit(…, prior=br.Prior(false_positive=(a, b)))
     """
     check_level(level)
     check_fit(fit)
