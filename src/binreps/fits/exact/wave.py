@@ -15,6 +15,8 @@ _MOST = 40_000  # points
 _DIED_OUT = 0.02  # the share of the spectrum at its end, over the error that is good enough
 _CLOSEST = 0.05  # standard deviations between planes
 _FAR = 45.0  # log odds beyond which a chance is 0 or 1
+_BINS, _AROUND = 32, 8  # to a width of a blur, and widths on either side
+_BLURRED_CUT = 1e-7  # of a density that was blurred: below are ripples
 _RESOLVED = 0.9  # in log odds: equally spaced points so close integrate the logistic function to 1e-9
 
 
@@ -64,6 +66,37 @@ def wave(function: Function, x: Float, mass: Float, axis: int, scale: Scale, how
         if spectrum[-spectrum.size // 16 :].max() < _DIED_OUT * tolerance or along < _CLOSEST:
             return Wave(frame.origin[0] + first * spacing, spacing, masses, scale)
         along /= 1.5
+
+
+class Blur(NamedTuple):
+    """How a density is seen from the points of a grid: blurred by so many sds, on the finer one or the other."""
+
+    width: float
+    check: bool = False
+
+
+def blurred(y: Float, mass: Float, scale: Scale, width: float) -> Wave:
+    """The density of a number from its values at the points of a lattice that is turned against it.
+
+    A Gaussian of a fraction of a standard deviation makes it smooth, and is taken away again but for the
+    seventh power of its width and on: the spectrum is multiplied by exp(−x)(1 + x + x²/2 + x³/6).
+    """
+    mean = y @ mass
+    width *= float(np.sqrt((y - mean) ** 2 @ mass))
+    fine = width / _BINS
+    first = y.min() - _AROUND * width
+    size = int((y.max() - first) / fine + _AROUND * _BINS) + 2
+    at = (y - first) / fine
+    left = at.astype(np.int64)
+    share = mass * (at - left)
+    masses = np.bincount(left, mass - share, size) + np.bincount(left + 1, share, size)
+    x = (2 * np.pi * np.fft.rfftfreq(2 * size) * _BINS) ** 2 / 2
+    kernel = np.exp(-x) * (1 + x * (1 + x / 2 * (1 + x / 3)))
+    density = np.fft.irfft(np.fft.rfft(masses, 2 * size) * kernel, 2 * size)[: size : _BINS // 4]
+    matters = np.flatnonzero(density > _BLURRED_CUT * density.max())
+    ends = slice(matters[0], matters[-1] + 1)
+    spacing = _BINS // 4 * fine
+    return Wave(first + ends.start * spacing, spacing, np.maximum(density[ends], 1e-300), scale)
 
 
 def expected_chance(odds: Wave) -> float:
