@@ -1,4 +1,4 @@
-"""Photographs the report and the page for the README: `python -m examples.screens`, where `make test` runs."""
+"""Photographs the report and the page for the README: `python -m examples.screens` after `make test`."""
 
 import shutil
 import tempfile

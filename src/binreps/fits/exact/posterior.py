@@ -379,7 +379,7 @@ class ExactPosterior(Integrated):
 
     def _of_parameter(self, how: How | Blur, axis: int) -> Marginal:
         end = self.region.end if axis in (1, 2) else 1.0
-        if self.lines_matter:
+        if self.lines_matter and isinstance(how, How):
             return Crossings(self._bundles(how.across), partial(_logit_of, axis=axis, end=end), end)
         chart = Box(self.model, self.region, q_first=axis == 2)
         return self._wave(chart, 1 if axis == 2 else axis, end, None, how)
@@ -388,7 +388,7 @@ class ExactPosterior(Integrated):
         """The distribution of the log odds of a record."""
         chart = Box(self.model, self.region, record=key)
         weight = partial(self._log_mixture, key) if new else None
-        if self.lines_matter:
+        if self.lines_matter and isinstance(how, How):
             return Crossings(
                 self._bundles(how.across),
                 lambda place: np.asarray(place.u + chart.evidence(place.p, place.q, *place.rest)),

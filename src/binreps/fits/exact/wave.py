@@ -69,7 +69,7 @@ def wave(function: Function, x: Float, mass: Float, axis: int, scale: Scale, how
 
 
 class Blur(NamedTuple):
-    """How a density is seen from the points of a grid: blurred by so many sds, on the finer one or the other."""
+    """How a density is seen from the points of a grid: blurred by so many sds; on either grid."""
 
     width: float
     check: bool = False
