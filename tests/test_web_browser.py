@@ -433,9 +433,15 @@ def test_downloads_hold_the_numbers_of_the_library(page: Any, tmp_path: Path) ->
     content = json.loads((tmp_path / "summary.json").read_text(encoding="utf-8"))
     assert content["answers"] == answers(page) == expected_answers(loss)
     assert br.load_fit(tmp_path / "summary.json") == fit
+    page.fill("#report-title", "Spring <b>screening</b>")
+    page.fill("#report-author", "A. Reader")
     with page.expect_download(timeout=60_000) as report:
         page.click("#get-report")
     assert report.value.suggested_filename == "report.html"
+    report.value.save_as(tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Spring &lt;b&gt;screening&lt;/b&gt;" in text
+    assert "A. Reader" in text
     page.click("#repeat summary")
     expect(page.locator("#command")).to_contain_text("--cost-inconclusive 0.1")
 

@@ -22,7 +22,7 @@ def beside(relation: Any, columns: dict[str, list[Any]], kinds: dict[str, str]) 
 
 
 def _listed(values: list[Any], kind: str) -> str:
-    """A list in SQL; of numbers as one text, which is bound at once where each literal would be on its own."""
+    """A list in SQL; of numbers as one text, bound at once where each literal would be on its own."""
     if kind == "VARCHAR" or not values or None in values:
         return f"[{', '.join(sql_literal(value) for value in values)}]::{kind}[]"
     return f"string_split('{','.join(map(str, values))}', ',')::{kind}[]"
