@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from binreps.counts import UNKNOWN, CountTable, is_null, statuses, whole_numbers
 from binreps.errors import DataError
-from binreps.options import shown
+from binreps.options import is_single, kinds_checked, shown
 from binreps.people import People
 from binreps.table import Table
 
@@ -129,6 +129,7 @@ class Readings:
         return cls._of(**_assembled(sources, of, by, answers, times[given], known, weight))
 
     @classmethod
+    @kinds_checked
     def wide(
         cls,
         results: ArrayLike,
@@ -180,7 +181,7 @@ class Readings:
             return records, (len(records),)
         if isinstance(records, Mapping):
             return cls._mappings([records]), ()
-        if isinstance(records, Iterable) and not isinstance(records, str):
+        if isinstance(records, Iterable) and not isinstance(records, str) and not is_single(records):
             listed = list(records)
             if all(isinstance(one, Mapping) for one in listed):
                 return cls._mappings(listed), (len(listed),)
@@ -336,6 +337,7 @@ class Readings:
         people = None if self.people is None else self.people.take(records)
         return Readings._of(sources=self.sources, known=self.known[records], people=people, **parts)
 
+    @kinds_checked
     def merging(self, groups: Sequence[Sequence[Hashable]]) -> Readings:
         """The same with some sources taken for one: their answer where they agree, none where they differ.
 

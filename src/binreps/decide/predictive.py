@@ -91,7 +91,7 @@ def predictive_counts(
 
 def _checked(replicates: Iterable[int]) -> list[int]:
     """Distinct numbers of replicates, in order."""
-    wanted = sorted(set(whole_numbers("replicates", list(replicates)).tolist()))
+    wanted: list[int] = np.unique(whole_numbers("replicates", list(replicates))).tolist()
     if not wanted:
         raise OptionError("replicates must name at least one number of replicates, got none")
     return wanted
