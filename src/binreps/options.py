@@ -173,8 +173,6 @@ def _several(origin: Any, of: tuple[Any, ...]) -> _Kind:
         return "a function", callable
     if issubclass(origin, abc.Mapping):
         return "a mapping", lambda value: isinstance(value, abc.Mapping)
-    if origin is abc.Iterable:
-        return "a list", lambda value: isinstance(value, abc.Iterable) and not is_single(value)
     if origin is tuple or not issubclass(origin, abc.Sequence):
         return _ANYTHING
     words, fits_one = _kind(of[0]) if of else _ANYTHING
