@@ -43,7 +43,7 @@ def test_equal_records_are_one_with_a_weight_and_nothing_else_is() -> None:
     matrix = rng.integers(0, 3, (5000, 4)).astype(float)
     matrix[matrix == 2] = np.nan
     known = np.where(rng.random(5000) < 0.2, rng.integers(0, 2, 5000), -1).astype(np.int8)
-    readings = Readings.wide(matrix, list("abcd"), known=known)
+    readings = Readings.wide(matrix, "abcd", known=known)
     merged = readings.merged()
     tuples = {(*np.nan_to_num(row, nan=2), k) for row, k in zip(matrix, known, strict=True)}
     assert len(merged) == len(tuples)

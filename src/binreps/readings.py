@@ -129,7 +129,6 @@ class Readings:
         return cls._of(**_assembled(sources, of, by, answers, times[given], known, weight))
 
     @classmethod
-    @kinds_checked
     def wide(
         cls,
         results: ArrayLike,
@@ -158,9 +157,13 @@ class Readings:
         if matrix.ndim != 2:
             raise DataError(f"results must have two dimensions, got {matrix.ndim}")
         rows, columns = matrix.shape
-        names = tuple(range(1, columns + 1)) if sources is None else tuple(sources)
-        if len(names) != columns or len(set(names)) < columns:
-            raise DataError(f"sources must be {columns} different names, one per column, got {shown(names)}")
+        named = range(1, columns + 1) if sources is None else sources
+        names = tuple(named) if isinstance(named, Iterable) and not is_single(named) else ()
+        hashable = all(isinstance(name, Hashable) for name in names)
+        if len(names) != columns or not hashable or len(set(names)) < columns:
+            raise DataError(
+                f"sources must be {columns} different names, one per column, got {shown(sources)}"
+            )
         answers = statuses("results", matrix.ravel(), matrix.size)
         given = answers != UNKNOWN
         of, by = np.divmod(np.arange(matrix.size), max(columns, 1))
