@@ -350,8 +350,8 @@ def covered(fit: CovariatesFit, true: dict[str, float], level: float) -> list[bo
 def coverage(studies: int, seed: int, level: float) -> list[dict[str, str]]:
     """Shares of intervals that hold the parameters, in both regions, by parameter."""
     rows = []
-    for region, prior in REGIONS.items():
-        rng = np.random.default_rng(seed)
+    for i, (region, prior) in enumerate(REGIONS.items()):
+        rng = np.random.default_rng([seed, i])
         inside: list[bool] = []
         parts: dict[str, list[bool]] = {}
         for k in range(studies):

@@ -130,7 +130,7 @@ def held(fit: br.SourcesFit, truth: dict[str, np.ndarray]) -> dict[str, np.ndarr
 def trial(name: str, intervals: int) -> None:
     """Studies until there are so many intervals; what was found, printed."""
     found: dict[str, list[np.ndarray]] = {}
-    scores, statuses, left_out, seed = [], [], 0, 0
+    too_many, left_out, seed = [], 0, 0
     while sum(one.size for own in found.values() for one in own) < intervals:
         readings, truth, positive = STUDIES[name](np.random.default_rng([seed, len(name)]))
         fit = br.fit_sources(readings, rng=seed, tol=0.2, chains=16, sweeps=1500, independent=True)
@@ -140,10 +140,8 @@ def trial(name: str, intervals: int) -> None:
             continue
         for rate, own in held(fit, truth).items():
             found.setdefault(rate, []).append(own)
-        scores.append(fit.score(readings))
-        statuses.append(positive)
-    score, status = np.concatenate(scores), np.concatenate(statuses)
-    off = (score - status).sum() / np.sqrt((score * (1 - score)).sum())
+        too_many.append(float((fit.score(readings) - positive).sum()))
+    off = sum(too_many) / np.sqrt(np.square(too_many).sum())  # of a study all are off together
     how = f"{left_out} left out as chains disagreed; calibration {off:+.1f} standard errors"
     print(f"{name}: {seed} studies, {how}")
     for rate, own in found.items():

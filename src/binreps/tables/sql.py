@@ -17,8 +17,12 @@ def sql_literal(value: object) -> str:
 
 def beside(relation: Any, columns: dict[str, list[Any]], kinds: dict[str, str]) -> Any:
     """A small table on the user's own connection, which only a relation made from theirs is sure to use."""
-    parts = []
-    for name, values in columns.items():
-        literals = ", ".join(sql_literal(value) for value in values)
-        parts.append(f"unnest([{literals}]::{kinds[name]}[]) AS {quoted(name)}")
+    parts = [f"unnest({_listed(values, kinds[name])}) AS {quoted(name)}" for name, values in columns.items()]
     return relation.limit(0).aggregate("count(*) AS one").project(", ".join(parts))
+
+
+def _listed(values: list[Any], kind: str) -> str:
+    """A list in SQL; of numbers as one text, bound at once where each literal would be on its own."""
+    if kind == "VARCHAR" or not values or None in values:
+        return f"[{', '.join(sql_literal(value) for value in values)}]::{kind}[]"
+    return f"string_split('{','.join(map(str, values))}', ',')::{kind}[]"

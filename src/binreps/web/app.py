@@ -44,6 +44,7 @@ from binreps.web.requests import (
     NextRequest,
     PlanRequest,
     PriorRequest,
+    ReportRequest,
     ScoreRequest,
 )
 from binreps.web.runner import Run, Runner
@@ -323,7 +324,7 @@ def _add_files(app: FastAPI, run: Run, kept: uploads.Uploads) -> None:
     @app.post("/api/report", tags=["files"], response_class=Response)
     async def report(request: RequestText = "{}", file: Optional = None, upload: UploadId = None) -> Response:
         """The report, as one HTML page that needs no network."""
-        content = await asked(file, upload, work.written_report, FileRequest.model_validate_json(request))
+        content = await asked(file, upload, work.written_report, ReportRequest.model_validate_json(request))
         return _download(content, _TYPES["html"], "report.html")
 
     @app.post("/api/card", tags=["files"], response_class=Response)

@@ -258,6 +258,13 @@ class FileRequest(Choices):
     cells: Cells | None = Field(None, description="The data, where no file is sent.")
 
 
+class ReportRequest(FileRequest):
+    """What is on top of the report."""
+
+    title: str = Field("", max_length=200, description="The name of the data if not given.")
+    author: str = Field("", max_length=200)
+
+
 class CardRequest(FileRequest):
     """Whose card for the bedside, and what is on it."""
 

@@ -59,6 +59,7 @@ from binreps.web.requests import (
     NextRequest,
     PlanRequest,
     PriorRequest,
+    ReportRequest,
     ScoreRequest,
 )
 from binreps.web.uploads import reading_file, shown_name
@@ -402,10 +403,11 @@ def write_scores(target: Path, request: FileRequest, path: Path | None, title: s
         everyone.write(target)
 
 
-def written_report(request: FileRequest, path: Path | None, title: str) -> bytes:
+def written_report(request: ReportRequest, path: Path | None, title: str) -> bytes:
     """The report as one HTML page."""
     with _analysed(request, path, title) as analysis, scored(analysis) as everyone:
-        return report(_public(analysis), everyone.rows, "scores.csv").encode("utf-8", "replace")
+        on_top = {"title": request.title, "author": request.author}
+        return report(_public(analysis), everyone.rows, "scores.csv", **on_top).encode("utf-8", "replace")
 
 
 def written_card(request: CardRequest, path: Path | None, title: str) -> bytes:
@@ -446,6 +448,7 @@ def planned(request: PlanRequest, progress: Path | None = None) -> dict[str, Any
         cost_per_replicate=request.cost_per_replicate,
         level=request.level,
         data_sets=_PLAN_DATA_SETS,
+        refine=True,
         workers=1,
         progress=None if progress is None else Teller(progress),
     )

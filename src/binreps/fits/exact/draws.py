@@ -8,11 +8,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from binreps.fits.exact.chart import Chart
-from binreps.fits.exact.lattice import REACH, Frame, Function, flood
+from binreps.fits.exact.lattice import REACH, Frame, Function, TooManyPointsError, flood
 from binreps.model import Float
 
 _CUT = 22.0  # 10⁻⁹ of a Gaussian lies beyond
 _MOST = 1_000_000
+_TRIED = 2_000  # proposals, to see how many are lost
+_MANY_LOST = 4.0  # the highest ratio, above which points move closer together
+_CLOSEST = 0.1  # standard deviations between points
+
+Piece = tuple[Function, Chart, Frame]
 
 
 class Proposal:
@@ -49,25 +54,54 @@ class Proposal:
         return x, np.exp(self.function(x) - self.value.max()) / height
 
 
-def draw(pieces: list[tuple[Function, Chart, Frame]], size: int, rng: np.random.Generator) -> Float:
-    """Draws of the parameters, shape (parameters, size), from the pieces that together are the posterior."""
-    proposals = [Proposal(function, frame) for function, _, frame in pieces]
-    logs = np.concatenate([one.value + one.log_volume for one in proposals])
-    mass = np.exp(logs - logs.max())
-    starts = np.cumsum([0, *(one.value.size for one in proposals)])
-    cumulative = np.cumsum(mass)
-    kept: list[Float] = []
-    left, highest = size, 1.0
-    while left > 0:
-        which = np.searchsorted(cumulative, rng.random(int(1.6 * left) + 60) * cumulative[-1])
-        found = np.empty((len(pieces[0][2].origin), which.size))
-        ratio = np.empty(which.size)
-        for one, (_, chart, _), start, end in zip(proposals, pieces, starts[:-1], starts[1:], strict=True):
-            here = (which >= start) & (which < end)
-            x, ratio[here] = one.propose(which[here] - start, rng)
+class Pieces:
+    """Proposals for the pieces that together are the posterior, from lattices of one spacing."""
+
+    def __init__(self, pieces: list[Piece], spacing: float) -> None:
+        frames = [frame._replace(basis=spacing * frame.basis) for _, _, frame in pieces]
+        self._charts = [chart for _, chart, _ in pieces]
+        self._each = [Proposal(one[0], frame) for one, frame in zip(pieces, frames, strict=True)]
+        logs = np.concatenate([one.value + one.log_volume for one in self._each])
+        self._cumulative = np.cumsum(np.exp(logs - logs.max()))
+        self._starts = np.cumsum([0, *(one.value.size for one in self._each)])
+
+    def propose(self, size: int, rng: np.random.Generator) -> tuple[Float, Float]:
+        """Parameters, and how much likelier they are than they were proposed."""
+        which = np.searchsorted(self._cumulative, rng.random(size) * self._cumulative[-1])
+        found, ratio = np.empty((len(self._each[0].origin), size)), np.empty(size)
+        for i, (one, chart) in enumerate(zip(self._each, self._charts, strict=True)):
+            here = (which >= self._starts[i]) & (which < self._starts[i + 1])
+            x, ratio[here] = one.propose(which[here] - self._starts[i], rng)
             found[:, here] = np.stack(chart.place(x).parameters)
-        highest = max(highest, float(ratio.max()))
-        good = found[:, rng.random(which.size) * highest < ratio]
-        kept.append(good[:, :left])
-        left -= kept[-1].shape[1]
-    return np.concatenate(kept, axis=1) if kept else np.empty((len(pieces[0][2].origin), 0))
+        return found, ratio
+
+
+def draw(pieces: list[Piece], size: int, rng: np.random.Generator) -> Float:
+    """Draws of the parameters, shape (parameters, size), from the pieces that together are the posterior.
+
+    A proposal is kept with probability ratio over the highest ratio; where a higher one turns up, those that
+    were kept are thinned to what it would have kept.
+    """
+    proposals, highest = _close_enough(pieces, rng)
+    kept = np.empty((len(pieces[0][2].origin), 0))
+    while kept.shape[1] < size:
+        found, ratio = proposals.propose(int(1.2 * highest * (size - kept.shape[1])) + 60, rng)
+        higher = max(highest, float(ratio.max()))
+        kept = kept[:, rng.random(kept.shape[1]) * higher < highest]
+        highest = higher
+        kept = np.concatenate([kept, found[:, rng.random(ratio.size) * highest < ratio]], axis=1)
+    return kept[:, :size]
+
+
+def _close_enough(pieces: list[Piece], rng: np.random.Generator) -> tuple[Pieces, float]:
+    """Proposals from points so close that most are kept, or as close as may be; and the highest ratio."""
+    found, spacing = Pieces(pieces, 1.0), 1.0
+    while True:
+        highest = max(1.0, float(found.propose(_TRIED, rng)[1].max()))
+        if highest <= _MANY_LOST or spacing < _CLOSEST:
+            return found, highest
+        spacing /= 2
+        try:
+            found = Pieces(pieces, spacing)
+        except TooManyPointsError:
+            return found, highest

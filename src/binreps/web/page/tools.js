@@ -106,8 +106,8 @@ export function tools(page) {
 
   byId("plan-find").addEventListener("click", plan);
   byId("plan-stop").addEventListener("click", () => planning.abort());
-  for (const id of ["get-report", "top-report"]) byId(id).addEventListener("click", () => download("/api/report", "report.html"));
-  byId("get-card").addEventListener("click", () => download("/api/card", "card.html", { population: page.population().name, title: page.door.file().name.replace(/\.[^.]*$/, "") }));
+  for (const id of ["get-report", "top-report"]) byId(id).addEventListener("click", () => download("/api/report", "report.html", { title: byId("report-title").value, author: byId("report-author").value }));
+  byId("get-card").addEventListener("click", () => download("/api/card", "card.html", { population: page.population().name, title: byId("report-title").value || page.door.file().name.replace(/\.[^.]*$/, "") }));
   byId("get-scores").addEventListener("click", () => download("/api/scores", "scores.csv"));
   byId("get-summary").addEventListener("click", () => download("/api/summary", "summary.json"));
   byId("get-data").addEventListener("click", () => save(page.door.file(), page.door.file().name));
