@@ -64,7 +64,7 @@ def from_prior(prior: Prior, rng: np.random.Generator) -> Rates:
 
 @pytest.mark.parametrize("region", REGIONS)
 def test_intervals_cover_in_either_region(region: str) -> None:
-    """2,100 intervals, 700 of each rate, of tables that differ in size and replicates: three standard errors."""
+    """2,100 intervals, 700 of each rate, of tables of many sizes: three standard errors."""
     prior, rng = REGIONS[region], np.random.default_rng(16)
     covered = np.zeros((EACH, 3), bool)
     for i in range(EACH):

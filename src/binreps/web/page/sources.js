@@ -13,21 +13,11 @@ const COLUMNS = {
   word: { title: "Reading", value: (row) => row.word },
 };
 
-// In a word how a source reads: against the middle of them all, where its interval leaves that out.
+// In a word how a source reads: the fit's verdict, or that nothing is wrong.
 function judged(rows) {
-  const middle = (name) => {
-    const sorted = rows.map((row) => row[name]).sort((a, b) => a - b);
-    return sorted[Math.floor((sorted.length - 1) / 2)];
-  };
-  const usual = { false_positive: middle("false_positive"), false_negative: middle("false_negative") };
   const best = Math.min(...rows.map((row) => row.false_positive + row.false_negative));
-  return rows.map((row) => {
-    const more = (name) => row[`${name}_lower`] > usual[name] && row[name] > 1.5 * usual[name] + 0.02;
-    const [much, little] = [more("false_positive"), more("false_negative")];
-    const word = row.worse_than_chance > 0.5 ? "worse than chance" : much && little ? "errs often" : much ? "calls too much"
-      : little ? "calls too little" : row.false_positive + row.false_negative === best ? "most accurate" : "as others";
-    return { ...row, word, retrain: much || little || row.worse_than_chance > 0.5 };
-  });
+  const fine = (row) => (row.false_positive + row.false_negative === best ? "most accurate" : "as others");
+  return rows.map((row) => ({ ...row, word: row.verdict || fine(row), retrain: row.verdict !== "" }));
 }
 
 export function sourcesPart() {
@@ -70,7 +60,7 @@ const rate = (row, name) => h("td", {}, percent(row[name]), h("br"), h("span", {
 function sentence(rows) {
   const those = (word) => rows.filter((row) => row.word === word).map((row) => String(row.source)).sort();
   const verb = (list, one, several) => `${names(list, 4)} ${list.length === 1 ? one : several}`;
-  const parts = [["calls too much", "calls too much", "call too much"], ["calls too little", "calls too little", "call too little"], ["errs often", "errs often both ways", "err often both ways"], ["worse than chance", "is worse than chance", "are worse than chance"]]
+  const parts = [["calls too much", "calls too much", "call too much"], ["calls too little", "calls too little", "call too little"], ["errs often", "errs often both ways", "err often both ways"], ["says the opposite", "says the opposite", "say the opposite"], ["says nothing", "tells nothing", "tell nothing"]]
     .map(([word, one, several]) => [those(word), one, several]).filter(([list]) => list.length).map((each) => verb(...each));
   return parts.length ? `${parts.join(", ")}. These are the ones to talk to.` : "Nobody stands out: all read about equally well, as far as the data tell.";
 }
