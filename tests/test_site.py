@@ -12,7 +12,7 @@ import pytest
 import typer
 
 import binreps
-from binreps.cli.app import app
+from binreps.cli.app import app, command
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "docs"
@@ -76,10 +76,7 @@ def test_the_site_asks_nothing_of_other_hosts() -> None:
 
 @pytest.mark.parametrize("line", documented_commands())
 def test_documented_commands_and_their_options_exist(line: str) -> None:
-    program = typer.main.get_command(app)
     _, *words = shlex.split(line)
-    if words[0].startswith("--"):
-        known = {name for option in program.params for name in option.opts}
-    else:
-        known = {name for option in program.commands[words[0]].params for name in option.opts}
+    program = typer.main.get_command(app) if words[0].startswith("--") else command(words[0])
+    known = {name for option in program.params for name in option.opts}
     assert {word for word in words if word.startswith("--")} <= known

@@ -5,12 +5,12 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
 
 from binreps._version import __version__
-from binreps.cli import advice, analyse, bedside, read, score, tools, web
 from binreps.errors import BinrepsError
 
 _HELP = """Repeated yes/no measurements into calibrated decisions, without a gold standard.
@@ -28,21 +28,59 @@ Try first:
 
 binreps --help lists every command; each has --help with an example."""
 
+_COMMANDS = {  # name: where it is, and what it does
+    "analyse": ("analyse", "Estimate prevalence and error rates, score everyone, decide, write a report."),
+    "read": ("read", "Show how a file is read: the part of every column, every odd word."),
+    "score": ("score", "Score new individuals with an earlier fit, at the costs of that analysis."),
+    "decide": ("bedside", "One patient: the answer, the chance, what it rests on, and the next step."),
+    "card": ("bedside", "A card for the bedside that works offline: enter s of n, read the answer."),
+    "table": ("tools", "What to answer for the next individual, perhaps at other costs."),
+    "simulate": ("tools", "Data from the model, with the true statuses, for trying things out."),
+    "theory": ("tools", "Bias and spread of the average and the median, in closed form."),
+    "web": ("web", "Serve a page where costs and priors move with the mouse."),
+    "next": ("advice", "Another replicate, or enough? And whom to measure again now."),
+    "plan": ("advice", "How many individuals, how many replicates each?"),
+    "prior": ("advice", "From what you know to a prior, shown back as quantiles."),
+}
+
+
+class _Commands(typer.core.TyperGroup):
+    """The commands, each loaded when it is asked for: `--help` waits for none of them."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names."""
+        del ctx
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """What the list says of one."""
+        del ctx
+        if cmd_name not in _COMMANDS:
+            return None
+        return typer.core.TyperCommand(cmd_name, short_help=_COMMANDS[cmd_name][1])
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command to run."""
+        if args[0] not in _COMMANDS:
+            return super().resolve_command(ctx, args)
+        return args[0], command(args[0]), args[1:]
+
+
+def command(name: str) -> Any:
+    """A command with its options."""
+    module = import_module(f"binreps.cli.{_COMMANDS[name][0]}")
+    alone = typer.Typer(rich_markup_mode="markdown", add_completion=False)
+    alone.command(name)(getattr(module, f"{name}_command"))
+    return typer.main.get_command(alone)
+
+
 app = typer.Typer(
-    help=_HELP, invoke_without_command=True, pretty_exceptions_enable=False, rich_markup_mode="markdown"
+    cls=_Commands,
+    help=_HELP,
+    invoke_without_command=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",
 )
-app.command("analyse")(analyse.analyse_command)
-app.command("read")(read.read_command)
-app.command("score")(score.score_command)
-app.command("decide")(bedside.decide_command)
-app.command("card")(bedside.card_command)
-app.command("table")(tools.table_command)
-app.command("simulate")(tools.simulate_command)
-app.command("theory")(tools.theory_command)
-app.command("web")(web.web_command)
-app.command("next")(advice.next_command)
-app.command("plan")(advice.plan_command)
-app.command("prior")(advice.prior_command)
 
 
 _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]

@@ -24,6 +24,7 @@ Key = tuple[int, int]
 
 _SLOW = 5.0  # grids of similar size may both be off by more than they differ
 _AT_ONCE = 2_000_000  # numbers that are held at once
+_UNDERFLOW = 1e-290  # likelihoods of an individual above which floats serve
 _REMEMBERED = 20_000  # answers about records that a posterior keeps
 
 
@@ -197,21 +198,36 @@ class Posterior(ABC):
 
     def _left_out(self, nodes: Nodes, counts: CountTable) -> Float:
         """The same from one set of nodes, a few cells at a time."""
-        size = sum(mass.size for _, mass in nodes)
-        step = max(1, _AT_ONCE // size)
+        step = max(1, _AT_ONCE // sum(mass.size for _, mass in nodes))
         found = []
         for start in range(0, len(counts), step):
             cells = (getattr(counts, name)[start : start + step] for name in ("n", "s", "weight", "known"))
             some = CountTable(*cells)  # in the same order: cells are sorted
-            with np.errstate(divide="ignore"):  # a node may have no mass
-                logs = [
-                    np.log(mass) - np.logaddexp(*self.model.log_shares(some, *parameters))
-                    for parameters, mass in nodes
-                ]
-            flat = np.concatenate([log.reshape(len(some), -1) for log in logs], axis=1)
-            top = flat.max(axis=1, keepdims=True)
-            found.append(-np.log(np.exp(flat - top).sum(axis=1)) - top[:, 0])
+            inverse, least = self._inverse(nodes, some)
+            found.append(-np.log(inverse) if least > _UNDERFLOW else -self._log_inverse(nodes, some))
         return np.concatenate([np.zeros(0), *found])
+
+    def _inverse(self, nodes: Nodes, some: CountTable) -> tuple[Float, float]:
+        """E[1/L] of some cells, and the least L: each class is multiplied by its share as it is."""
+        inverse, least = np.zeros(len(some)), np.inf
+        for (theta, *errors), mass in nodes:
+            negative, positive = (np.exp(logs) for logs in self.model.log_classes(some, *errors))
+            likelihood = negative * (1 - theta) + positive * theta
+            least = min(least, float(likelihood.min(initial=np.inf)))
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                inverse += (1 / likelihood).reshape(len(some), -1) @ mass.ravel()
+        return inverse, least
+
+    def _log_inverse(self, nodes: Nodes, some: CountTable) -> Float:
+        """log E[1/L] where some L are too small for floats."""
+        with np.errstate(divide="ignore"):  # a node may have no mass
+            logs = [
+                np.log(mass) - np.logaddexp(*self.model.log_shares(some, *parameters))
+                for parameters, mass in nodes
+            ]
+        flat = np.concatenate([log.reshape(len(some), -1) for log in logs], axis=1)
+        top = flat.max(axis=1, keepdims=True)
+        return np.asarray(np.log(np.exp(flat - top).sum(axis=1)) + top[:, 0])
 
     def _chance(self, key: Key, new: bool) -> Estimate:
         """P(T = 1) of one record, from the nodes."""
