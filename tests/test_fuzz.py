@@ -64,7 +64,7 @@ def _crashes(_rng: Random, _folder: Path) -> None:
 
 
 def _babbles(_rng: Random, _folder: Path) -> None:
-    raise br.DataError("one line\nand another")
+    raise br.DataError("and so on " * 200)
 
 
 def _hangs(_rng: Random, _folder: Path) -> None:
@@ -79,7 +79,7 @@ def _hangs(_rng: Random, _folder: Path) -> None:
         (_beyond, "score = [1.0"),
         (_warns, "RuntimeWarning"),
         (_crashes, "KeyError"),
-        (_babbles, "several lines"),
+        (_babbles, "2000 characters"),
         (_hangs, "Hang"),
     ],
 )
@@ -201,6 +201,36 @@ def test_other_values_that_crashed_are_refused_or_taken() -> None:
     assert br.CountTable(np.array([np.float16(3)], object), [2]) == br.CountTable([3], [2])
     refused(lambda: br.elicit.between([], 0.1, 0.2), "rate must be a text")  # type: ignore[arg-type]
     assert br.Loss(np.float16(3)).false_positive == 3.0  # type: ignore[arg-type]
+
+
+def test_what_a_fit_cannot_use_is_refused_by_name() -> None:
+    fit, average = br.fit_bayes(COUNTS), br.fit_average(COUNTS)
+    refused(lambda: fit.score_interval(3, 1, covariates={"age": 3}), "takes nothing", "covariates=")
+    refused(lambda: average.predict(3, 1, new=True), "takes nothing", "new=True")
+    by_age = br.fit_covariates(br.CovariateTable([3, 3], [0, 3], {"age": [1, 2]}, [30, 20]))
+    refused(lambda: by_age.score(3, 1, population="north"), "takes covariates", "population='north'")
+    refused(lambda: by_age.score(3, 1, covariates="age"), "covariates must be a mapping", "'age'")
+    assert np.isnan(by_age.score_interval_error(3, 1, covariates={"age": 2}))
+    assert by_age.score_interval_error(3, 1) >= 0
+
+
+@pytest.mark.parametrize("value", [np.zeros((2, 2)), COUNTS, "a\nb", "a\u2028b"])
+def test_values_of_several_lines_leave_a_message_on_one(value: Any) -> None:
+    refused(lambda: br.Prior(value), "the prior of prevalence must be")
+    refused(lambda: br.Rates(value, 0.1, 0.1) and br.fit_bayes(value), "must be")
+
+
+def test_other_calls_that_gave_raw_errors() -> None:
+    comparison, loss = br.compare(COUNTS), br.Loss()
+    refused(lambda: comparison["nothing"], "model must be one of common", "'nothing'")
+    refused(lambda: br.evaluate([0.1], [0], loss, thresholds=3), "thresholds must be a pair")  # type: ignore[arg-type]
+    refused(lambda: br.Table({"n": 1}), "column 'n' must be a list of values, got 1")  # type: ignore[dict-item]
+    refused(lambda: br.save_fit(br.fit_average(COUNTS), ""), "is a folder; name a file in it")
+    table = pa.table({"who": ["a", "b"], "test": [1, 0]})
+    refused(lambda: br.analyse(table, truth=object()), "the truth of a table must be the name of its column")  # type: ignore[arg-type]
+    refused(lambda: br.fit(table, individual=[3], result="test"), "by their names, got 3 for individual")
+    readings = br.Readings.wide([[1, 0]], ["ann", "bob"])
+    refused(lambda: readings.merging(["ann", "bob"]), "groups must be a list of lists of names")
 
 
 @pytest.mark.parametrize("name", ["", "__binreps_n"])

@@ -132,3 +132,16 @@ def test_fits_that_cannot_be_saved_are_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"names of text or whole numbers can be saved, got \(1, 2\)"):
         save_fit(fit_populations({(1, 2): COUNTS}), path)
     assert not list(tmp_path.iterdir())
+
+
+def test_more_cells_than_can_be_fitted_again_soon_are_refused(tmp_path: Path) -> None:
+    n = [n for n in range(1, 150) for _ in range(n + 1)]
+    s = [s for n in range(1, 150) for s in range(n + 1)]
+    many = {"n": n, "s": s, "weight": [1] * len(n)}
+    rule = r"at most 10,000 cells \(n, s\).*got 11,324"
+    with pytest.raises(DataError, match=rule):
+        fit_from_dict({**fit_to_dict(FITS["bayes"]), "cells": many})
+    with pytest.raises(DataError, match="got 22,648"):
+        fit_from_dict({**fit_to_dict(FITS["populations"]), "populations": [{"name": "a", **many}] * 2})
+    average = fit_average(CountTable(**many))
+    assert load_fit(save_fit(average, tmp_path / "fit.json")) == average

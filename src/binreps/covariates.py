@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from binreps.counts import UNKNOWN, CountTable, entries, is_null
 from binreps.errors import DataError, OptionError
 from binreps.formula import Formula
-from binreps.options import shown
+from binreps.options import check_mapping, kinds_checked, shown
 from binreps.table import Table
 
 Float = NDArray[np.float64]
@@ -186,8 +186,8 @@ class CovariateTable:
         missing_covariates: str = "refuse",
         formula: str | Formula | None = None,
     ) -> None:
-        if not isinstance(covariates, Mapping) or not all(isinstance(name, str) for name in covariates):
-            raise OptionError(f"covariates must be a mapping of names to columns, got {shown(covariates)}")
+        check_mapping("covariates", covariates if covariates is not None else ())
+        check_mapping("reference", reference)
         rows = entries(n, s, weight, known)
         columns = {name: _column(name, values, rows[0].size) for name, values in covariates.items()}
         found = _encodings(columns, rows[2], dict(reference or {}), missing_covariates)
@@ -282,6 +282,7 @@ class CovariateTable:
             column += len(each.terms)
         return found
 
+    @kinds_checked
     def column(self, name: str) -> list[Any]:
         """The values of one covariate, as they were given."""
         if name not in self.names:
@@ -295,9 +296,9 @@ class CovariateTable:
         rows = (self.n, self.s, self.weight, unknown)
         return CovariateTable.encoded(rows, self.covariates, self.values, self.formula)
 
-    def weighted(self, weight: NDArray[np.int64]) -> CovariateTable:
+    def weighted(self, weight: ArrayLike) -> CovariateTable:
         """The same rows with other weights, and the same levels and references."""
-        rows = (self.n, self.s, weight, self.known)
+        rows = (self.n, self.s, entries(self.n, self.s, weight, None)[2], self.known)
         return CovariateTable.encoded(rows, self.covariates, self.values, self.formula)
 
     def thinned(self, most: int) -> CovariateTable:
@@ -342,6 +343,7 @@ class CovariateTable:
                 yield design[:, column] > 0 if isinstance(each, Category) else None
                 column += 1
 
+    @kinds_checked
     def from_text(self, typed: Mapping[str, str]) -> dict[str, Any]:
         """Covariates that were typed, as values of this study's columns; other names stay as they are."""
         own = {each.name: each for each in self.covariates}
@@ -451,7 +453,7 @@ def _encodings(
     columns: Mapping[str, NDArray[Any]], weight: NDArray[np.int64], reference: dict[str, Any], missing: str
 ) -> tuple[Covariate, ...]:
     """What each covariate is: numbers, or categories with their levels."""
-    if missing not in ("refuse", "level"):
+    if not isinstance(missing, str) or missing not in ("refuse", "level"):
         raise OptionError(f"missing_covariates must be 'refuse' or 'level', got {shown(missing)}")
     if more := [name for name in reference if name not in columns]:
         raise OptionError(f"reference must name covariates ({_listed(tuple(columns))}), got {more[0]!r}")

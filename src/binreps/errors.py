@@ -15,7 +15,10 @@ from __future__ import annotations
 
 
 class BinrepsError(ValueError):
-    """Anything binreps refuses; its message is one sentence for the user."""
+    """Anything binreps refuses; its message is one sentence for the user, on one line whatever it quotes."""
+
+    def __init__(self, message: str = "", *more: object) -> None:
+        super().__init__(" ".join(str(message).splitlines()), *more)
 
 
 class DataError(BinrepsError):

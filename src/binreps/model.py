@@ -20,6 +20,7 @@ from scipy.special import bdtr, betaln, expit, gammaln, logit, xlog1py, xlogy
 
 from binreps.counts import CountTable, whole_numbers
 from binreps.errors import DataError, OptionError
+from binreps.options import check_kind
 from binreps.region import BETTER_THAN_CHANCE, HALF, Region
 
 Float = NDArray[np.float64]
@@ -223,6 +224,7 @@ def likelihood_score(n: ArrayLike, s: ArrayLike, rates: Rates) -> Any:
     >>> likelihood_score(0, 0, Rates(0.4, 0.1, 0.2))
     0.4
     """
+    check_kind("rates", rates, Rates)
     n_values, s_values = checked_pairs(n, s)
     shapes = [np.shape(rate) for rate in rates]
     try:
@@ -432,4 +434,6 @@ def log_likelihood(counts: CountTable, rates: Rates) -> float:
     >>> round(log_likelihood(CountTable([3], [1]), Rates(0.4, 0.1, 0.2)), 6)
     -2.790345
     """
+    check_kind("counts", counts, CountTable)
+    check_kind("rates", rates, Rates)
     return float(ALIKE.log_likelihood(counts, *rates)) if len(counts) else 0.0

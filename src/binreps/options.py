@@ -186,7 +186,24 @@ def _several(origin: Any, of: tuple[Any, ...]) -> _Kind:
             return True  # what can be gone through only once is looked at by who does
         return all(map(fits_one, value))
 
-    return "a list" if words == "anything" else f"a list of {words.removeprefix('a ')}s", fits
+    return "a list" if words == "anything" else f"a list of {_plural(words)}", fits
+
+
+def is_single(value: object) -> bool:
+    """Whether an array is a single value, which calls itself iterable and is not."""
+    return isinstance(value, np.ndarray) and value.ndim == 0
+
+
+def _plural(words: str) -> str:
+    """Several of what a word says.
+
+    Examples
+    --------
+    >>> _plural("a number"), _plural("a list of names")
+    ('numbers', 'lists of names')
+    """
+    noun, of, what = words.removeprefix("a ").partition(" of ")
+    return f"{noun}s{of}{what}"
 
 
 def numbers(name: str, values: object) -> NDArray[np.float64]:
@@ -213,6 +230,21 @@ def check_kind(name: str, value: object, kind: type) -> None:
         raise OptionError(f"{name} must be a {kind.__name__}, got {shown(value)}")
 
 
+def check_pair(name: str, value: object) -> tuple[Any, Any]:
+    """Two values, or a sentence; what they are is for others to judge."""
+    if isinstance(value, abc.Iterable) and not isinstance(value, str) and not is_single(value):
+        pair = tuple(value)
+        if len(pair) == 2:
+            return pair
+    raise OptionError(f"{name} must be a pair of numbers, got {shown(value)}")
+
+
+def check_mapping(name: str, value: object) -> None:
+    """Refuse what is neither a mapping of names to values nor None."""
+    if not (value is None or (isinstance(value, abc.Mapping) and all(isinstance(one, str) for one in value))):
+        raise OptionError(f"{name} must be a mapping of names to values, got {shown(value)}")
+
+
 def _is_number(value: object) -> bool:
     """Whether a value is one number that a float can hold; infinite and missing ones are."""
     if isinstance(value, np.ndarray) and value.ndim == 0 and value.dtype.kind in "biuf":
@@ -230,6 +262,7 @@ _PLAIN: dict[Any, _Kind] = {
     type(None): ("None", lambda value: value is None),
     float: ("a number", _is_number),
     bool: ("True or False", lambda value: isinstance(value, bool | np.bool_ | int)),
+    abc.Hashable: ("a name", lambda value: isinstance(value, abc.Hashable)),
     str: ("a text", lambda value: isinstance(value, str)),
     PathLike: _PATH,
     Path: _PATH,

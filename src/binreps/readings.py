@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from binreps.counts import UNKNOWN, CountTable, is_null, statuses, whole_numbers
 from binreps.errors import DataError
-from binreps.options import shown
+from binreps.options import is_single, kinds_checked, shown
 from binreps.people import People
 from binreps.table import Table
 
@@ -157,9 +157,13 @@ class Readings:
         if matrix.ndim != 2:
             raise DataError(f"results must have two dimensions, got {matrix.ndim}")
         rows, columns = matrix.shape
-        names = tuple(range(1, columns + 1)) if sources is None else tuple(sources)
-        if len(names) != columns or len(set(names)) < columns:
-            raise DataError(f"sources must be {columns} different names, one per column, got {shown(names)}")
+        named = range(1, columns + 1) if sources is None else sources
+        names = tuple(named) if isinstance(named, Iterable) and not is_single(named) else ()
+        hashable = all(isinstance(name, Hashable) for name in names)
+        if len(names) != columns or not hashable or len(set(names)) < columns:
+            raise DataError(
+                f"sources must be {columns} different names, one per column, got {shown(sources)}"
+            )
         answers = statuses("results", matrix.ravel(), matrix.size)
         given = answers != UNKNOWN
         of, by = np.divmod(np.arange(matrix.size), max(columns, 1))
@@ -180,7 +184,7 @@ class Readings:
             return records, (len(records),)
         if isinstance(records, Mapping):
             return cls._mappings([records]), ()
-        if isinstance(records, Iterable) and not isinstance(records, str):
+        if isinstance(records, Iterable) and not isinstance(records, str) and not is_single(records):
             listed = list(records)
             if all(isinstance(one, Mapping) for one in listed):
                 return cls._mappings(listed), (len(listed),)
@@ -336,6 +340,7 @@ class Readings:
         people = None if self.people is None else self.people.take(records)
         return Readings._of(sources=self.sources, known=self.known[records], people=people, **parts)
 
+    @kinds_checked
     def merging(self, groups: Sequence[Sequence[Hashable]]) -> Readings:
         """The same with some sources taken for one: their answer where they agree, none where they differ.
 

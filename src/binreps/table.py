@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from importlib import import_module
@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from binreps.errors import OptionError
-from binreps.options import shown
+from binreps.options import is_single, shown
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,9 @@ class Table:
         for name, text in (("title", self.title), ("note", self.note)):
             if not isinstance(text, str):
                 raise OptionError(f"{name} must be a text, got {shown(text)}")
+        for name, values in self.columns.items():
+            if not isinstance(values, Iterable) or is_single(values):
+                raise OptionError(f"column {name!r} must be a list of values, got {shown(values)}")
         columns = {name: _plain(values) for name, values in self.columns.items()}
         lengths = {name: len(values) for name, values in columns.items()}
         if len(set(lengths.values())) > 1:

@@ -13,7 +13,7 @@ from binreps.decide.stopping import MEASURE, StoppingTable, stopping_table
 from binreps.errors import OptionError
 from binreps.fits.base import Fit, check_one_population, rests_on_prior
 from binreps.model import Records
-from binreps.options import check_level, check_whole
+from binreps.options import check_level, check_whole, kinds_checked
 from binreps.words import chance, in_hundred, percent, plural
 
 AHEAD = 10
@@ -81,6 +81,7 @@ class NextStep:
         """The probability of a clear answer after one more replicate."""
         return float(sum(one.likelihood for one in self.branches if one.clear))
 
+    @kinds_checked
     def sentence(self, decision: str) -> str:
         """The next step in one line, for an individual whose answer is `decision` so far."""
         again = "Test once more" if self.source is None else f"Ask {self.source} for a reading"
@@ -92,6 +93,7 @@ class NextStep:
             return f"{again}: either result settles it."
         return f"{again}: {chance(self.clear)} chance of a clear answer."
 
+    @kinds_checked
     def lines(self, decision: str) -> Iterator[str]:
         """The next step with its branches, and where the rule ends."""
         yield self.sentence(decision)
@@ -168,6 +170,7 @@ class Answer:
     __repr__ = __str__
 
 
+@kinds_checked
 def explain(
     fit: Fit,
     loss: Loss,

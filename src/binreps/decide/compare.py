@@ -21,8 +21,10 @@ from binreps.counts import UNKNOWN
 from binreps.decide.checks.findings import Findings
 from binreps.decide.loss import Loss, decision_words
 from binreps.decide.verdict import MISFIT, Verdict, reached
+from binreps.errors import OptionError
 from binreps.fits.base import AnyFit
 from binreps.fits.left_out import LeftOut
+from binreps.options import shown
 from binreps.table import Table
 
 LEAST, SURE = 4.0, 2.0
@@ -113,7 +115,9 @@ class Comparison:
     refused: Mapping[str, str] = field(default_factory=lambda: MappingProxyType({}))
 
     def __getitem__(self, model: str) -> Tried:
-        return next(one for one in self.tried if one.model == model)
+        if isinstance(model, str) and model in self.models:
+            return self.tried[self.models.index(model)]
+        raise OptionError(f"model must be one of {', '.join(self.models)}, got {shown(model)}")
 
     @property
     def models(self) -> tuple[str, ...]:

@@ -20,7 +20,7 @@ from binreps.covariates import CovariateTable
 from binreps.decide.loss import DECISIONS, Loss, Predictor, check_loss, checked_scores, classify, one_of
 from binreps.errors import DataError, OptionError
 from binreps.model import Float
-from binreps.options import check_level, check_whole, generator, kinds_checked
+from binreps.options import check_kind, check_level, check_pair, check_whole, generator, kinds_checked
 from binreps.readings import Readings
 from binreps.table import Table
 
@@ -178,7 +178,8 @@ def evaluate(
     """
     check_loss(loss)
     y, t, w, left_out = judged(scores, truth, weight)
-    answers = loss.classify(y) if thresholds is None else classify(y, *thresholds)
+    pair = None if thresholds is None else check_pair("thresholds", thresholds)
+    answers = loss.classify(y) if pair is None else classify(y, *pair)
     a, b, c, d, e, f = np.bincount((3 * t + 2 * answers).astype(int), w, minlength=6).astype(int).tolist()
     with np.errstate(divide="ignore"):
         surprise = -np.where(t == 1, np.log(y), np.log1p(-y))
@@ -188,7 +189,7 @@ def evaluate(
         log_score=_mean(surprise, w),
         left_out=left_out,
         loss=loss,
-        rule=str(loss) if thresholds is None else "thresholds {:g} and {:g}".format(*thresholds),
+        rule=str(loss) if pair is None else "thresholds {:g} and {:g}".format(*pair),
         calibration=calibration_curve(y, t, w),
     )
 
@@ -356,6 +357,7 @@ def cross_validate(
     return _pooled(judged, trained, loss, thresholds)
 
 
+@kinds_checked
 def cross_validate_sources(
     readings: Readings,
     truth: ArrayLike,
@@ -388,6 +390,7 @@ def cross_validate_sources(
     >>> cross_validate_sources(readings, [1, 0] * 20, fit, loss=Loss(), rng=1, folds=2).pooled.total_risk
     0.0
     """
+    check_kind("readings", readings, Readings)
     statuses = one_of("truth", truth, (0, 1))
     if statuses.shape != (len(readings),) or np.any(readings.weight != 1):
         raise DataError("readings must have one record per individual, and truth one entry for each")
@@ -443,8 +446,9 @@ def _cells(
     `known` holds the truth, which no training table gets.
     """
     statuses = one_of("truth", truth, (0, 1))
-    if statuses.shape != np.shape(n):
-        raise DataError(f"truth must be as long as n, got shapes {statuses.shape} and {np.shape(n)}")
+    shape = whole_numbers("n", n).shape
+    if statuses.shape != shape:
+        raise DataError(f"truth must be as long as n, got shapes {statuses.shape} and {shape}")
     if covariates is None:
         return CountTable(n, s, weight, known=statuses), {}
     table = CovariateTable(n, s, covariates, weight, known=statuses)

@@ -12,11 +12,13 @@ from binreps.decide.evaluate import judged
 from binreps.decide.loss import Loss, check_loss, checked_scores
 from binreps.errors import OptionError
 from binreps.model import Float
+from binreps.options import kinds_checked
 from binreps.table import Table
 
 _ROUNDING = 1e-12  # of the largest cost: jumps that are closer are one
 
 
+@kinds_checked
 def risk_by_cost(
     scores: Mapping[str, ArrayLike],
     truth: ArrayLike,

@@ -10,9 +10,11 @@ import numpy as np
 from binreps.decide.loss import Loss, check_loss
 from binreps.errors import OptionError
 from binreps.fits.sources import SourcesFit
+from binreps.options import kinds_checked, shown
 from binreps.table import Table
 
 
+@kinds_checked
 def next_reading(
     fit: SourcesFit,
     said: Mapping[Hashable, Any],
@@ -62,6 +64,8 @@ def next_reading(
         )
     check_loss(loss)
     asked = list(fit.sources if sources is None else sources)
+    if not all(isinstance(source, Hashable) for source in asked):
+        raise OptionError(f"sources must be names of sources, got {shown(sources)}")
     records = [dict(said), *(_and(said, source, x) for source in asked for x in (1, 0))]
     data, _ = fit.asked((records,), population, covariates)
     chance, log = fit.posterior.chances(data, new=True).value, fit.posterior.log_marginal(data)

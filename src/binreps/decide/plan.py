@@ -18,7 +18,7 @@ from binreps.fits.base import checked_prior
 from binreps.fits.batch import Progress, fit_many
 from binreps.fits.exact.posterior import integrate
 from binreps.model import Float, Prior, Rates, score_at
-from binreps.options import check_level, check_whole, generator, kinds_checked, shown
+from binreps.options import check_level, check_whole, generator, kinds_checked, real, shown
 from binreps.priors import draws
 from binreps.table import Table
 
@@ -229,7 +229,7 @@ def plan(
     """
     analysis = checked_prior(prior) if prior is not None or not isinstance(truth, Prior) else truth
     given = (prevalence_width, error_margin, inconclusive, risk)
-    goal = _goal(given, analysis, loss or Loss(), level, assurance)
+    goal = _goal(given, analysis, Loss() if loss is None else loss, level, assurance)
     source = generator(rng)
     check_whole("data_sets", data_sets, 2, 10**6)
     costs = tuple(
@@ -509,8 +509,8 @@ def _largest(r: int, costs: tuple[float, ...], max_tests: float | None, max_cost
     """The most individuals with r replicates that the limits allow; infinite without limits."""
     largest = np.inf
     for name, limit, each in (("max_tests", max_tests, r), ("max_cost", max_cost, costs[0] + r * costs[1])):
-        if limit is not None and not 0 < limit < np.inf:
-            raise OptionError(f"{name} must be a finite number > 0, got {limit!r}")
+        if limit is not None and not 0 < real(limit) < np.inf:
+            raise OptionError(f"{name} must be a finite number > 0, got {shown(limit)}")
         if limit is not None and each > 0:
             largest = min(largest, np.floor(limit / each * (1 + 1e-12)))  # 0.3 / 0.1 is 3
     return float(largest)

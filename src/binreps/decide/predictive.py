@@ -12,7 +12,7 @@ from binreps.counts import UNKNOWN, CountTable, whole_numbers
 from binreps.errors import FitError, OptionError
 from binreps.fits.base import AnyFit, Fit, check_fit
 from binreps.model import Float
-from binreps.options import check_level, check_whole, generator, kinds_checked
+from binreps.options import check_level, check_whole, generator, is_single, kinds_checked
 from binreps.table import Table
 
 _MOST_PANELS = 6
@@ -91,7 +91,10 @@ def predictive_counts(
 
 def _checked(replicates: Iterable[int]) -> list[int]:
     """Distinct numbers of replicates, in order."""
-    wanted = sorted(set(whole_numbers("replicates", list(replicates)).tolist()))
+    given: Any = (
+        list(replicates) if isinstance(replicates, Iterable) and not is_single(replicates) else replicates
+    )
+    wanted: list[int] = np.unique(whole_numbers("replicates", given)).tolist()
     if not wanted:
         raise OptionError("replicates must name at least one number of replicates, got none")
     return wanted

@@ -101,6 +101,8 @@ class StoppingTable:
     def row(self, n: int, s: int) -> dict[str, Any]:
         """The row of the table for s positives among n replicates."""
         pair = checked_pairs(n, s)
+        if pair[0].shape != ():
+            raise OptionError(f"a row is of one n and one s, got shape {pair[0].shape}")
         k, j = int(pair[0]) - self.start[0], int(pair[1]) - self.start[1]
         if not 0 <= j <= k <= self.max_replicates - self.start[0]:
             began = f"n = {self.start[0]}, s = {self.start[1]}"
@@ -110,6 +112,7 @@ class StoppingTable:
         place = k * (k + 1) // 2 + j
         return {name: values[place] for name, values in self._rows.columns.items()}
 
+    @kinds_checked
     def chart(self, least: float = 1e-4) -> str:
         """One line for each n, one sign for each s, where someone comes with at least this probability."""
         lines: dict[int, list[str]] = {}

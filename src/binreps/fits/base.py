@@ -18,7 +18,15 @@ from binreps.fits.left_out import LeftOut
 from binreps.fits.posterior import Estimate, Marginal, Point, Posterior
 from binreps.model import ALIKE, NAMES, Float, Model, Prior, Rates, Records
 from binreps.notes import Note
-from binreps.options import check_level, check_whole, generator, kinds_checked, numbers, shown
+from binreps.options import (
+    check_level,
+    check_mapping,
+    check_whole,
+    generator,
+    kinds_checked,
+    numbers,
+    shown,
+)
 from binreps.table import Table
 
 _LEAST_SHAPE, _MOST_SHAPE = 0.05, 10**7
@@ -154,6 +162,8 @@ class Fit(AnyFit):
     model: ClassVar[Model] = ALIKE
     dear: ClassVar[bool] = False
     """Whether the interval of one score takes seconds, so that tables of many go without."""
+    beside: ClassVar[tuple[str, ...]] = ()
+    """What individuals may be asked with, by name, besides their results."""
     alone: ClassVar[bool] = True
     """Whether its counts are all the data behind it; the rates of one of several populations rest on more."""
     counts: CountTable
@@ -213,11 +223,11 @@ class Fit(AnyFit):
 
         What a model knows of individuals besides, such as `covariates=`, is given by name.
         """
-        return self._chances(asked, new=False, **about).value
+        return self._chances(asked, new=False, **self._told(about)).value
 
     def score_error(self, *asked: Any, **about: Any) -> Any:
         """The numerical error of `.score`: larger for cells far from the data."""
-        return self._chances(asked, new=False, **about).error
+        return self._chances(asked, new=False, **self._told(about)).error
 
     def predict(self, *asked: Any, **about: Any) -> Any:
         """The probability that a *new* individual with these results is positive.
@@ -225,32 +235,32 @@ class Fit(AnyFit):
         E[θ P(s | T = 1)] / E[θ P(s | T = 1) + (1−θ) P(s | T = 0)] under the posterior: the new result is
         evidence about the rates too (erratum E10).
         """
-        return self._chances(asked, new=True, **about).value
+        return self._chances(asked, new=True, **self._told(about)).value
 
     def predict_error(self, *asked: Any, **about: Any) -> Any:
         """The numerical error of `.predict`."""
-        return self._chances(asked, new=True, **about).error
+        return self._chances(asked, new=True, **self._told(about)).error
 
     def score_interval(self, *asked: Any, level: float = 0.9, **about: Any) -> tuple[Any, Any]:
         """Equal-tailed interval of P(T = 1 | s; rates) for individuals of the data; NaN for a point.
 
         It says what the uncertain rates leave open.
         """
-        lower, upper = self._ends(asked, level, new=False, **about)
+        lower, upper = self._ends(asked, level, new=False, **self._told(about))
         return lower.value, upper.value
 
     def predict_interval(self, *asked: Any, level: float = 0.9, **about: Any) -> tuple[Any, Any]:
         """The same for new individuals, whose own result reweights the posterior."""
-        lower, upper = self._ends(asked, level, new=True, **about)
+        lower, upper = self._ends(asked, level, new=True, **self._told(about))
         return lower.value, upper.value
 
     def score_interval_error(self, *asked: Any, level: float = 0.9, **about: Any) -> Any:
         """The numerical error of the ends of `.score_interval`, the larger of the two."""
-        return self._interval_error(asked, level, new=False, **about)
+        return self._interval_error(asked, level, new=False, **self._told(about))
 
     def predict_interval_error(self, *asked: Any, level: float = 0.9, **about: Any) -> Any:
         """The numerical error of the ends of `.predict_interval`, the larger of the two."""
-        return self._interval_error(asked, level, new=True, **about)
+        return self._interval_error(asked, level, new=True, **self._told(about))
 
     def left_out(self) -> LeftOut:
         """The log predictive density of every cell, given all other individuals."""
@@ -277,9 +287,19 @@ class Fit(AnyFit):
         """Covariates that were typed, as values of the columns that the fit uses."""
         return dict(typed) if self.records is None else self.records.from_text(typed)
 
+    @kinds_checked
     def profile(self, covariates: Mapping[str, Any]) -> Fit:
         """The fit for whoever has these covariates, where the fit uses any."""
         raise OptionError(f"the fit uses no covariates, got {shown(dict(covariates))}")
+
+    def _told(self, about: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What is told of individuals besides their results; what this fit cannot use is refused."""
+        for name, value in about.items():
+            if name not in self.beside:
+                rule = f"takes {' and '.join(self.beside)}" if self.beside else "takes nothing"
+                raise OptionError(f"this fit {rule} besides results, got {name}={shown(value)}")
+        check_mapping("covariates", about.get("covariates"))
+        return about
 
     def _chances(self, asked: tuple[Any, ...], *, new: bool) -> Estimate:
         return self.posterior.chances(Records.of(*asked), new=new)

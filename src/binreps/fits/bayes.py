@@ -35,6 +35,7 @@ class BayesFit(PosteriorFit):
         """
         return self.score(*asked)
 
+    @kinds_checked
     def next_replicate(self, *asked: Any, new: bool = False) -> Any:
         """The probability that one more replicate of such an individual is positive."""
         records = Records.of(*asked)

@@ -85,6 +85,7 @@ class CovariatesFit(PosteriorFit):
     has_model: ClassVar[bool] = False
     alone: ClassVar[bool] = False
     usual_error: ClassVar[float] = 0.02
+    beside: ClassVar[tuple[str, ...]] = ("covariates",)
     posterior: CloudPosterior = field(compare=False)
     records: CovariateTable  # type: ignore[misc]
     slope_sd: float = SLOPE_SD
@@ -126,12 +127,14 @@ class CovariatesFit(PosteriorFit):
             found[term] = Smooth(slope / scale, masses, STRAIGHT)
         return found
 
+    @kinds_checked
     def slope(self, term: str) -> Smooth:
         """The posterior of one slope, in log odds per unit: as `marginal` gives those of rates."""
         if term not in self._log_odds:
             raise OptionError(f"term must be one of {', '.join(self.records.terms) or 'none'}, got {term!r}")
         return self._log_odds[term]
 
+    @kinds_checked
     def odds_ratios(self, level: float = 0.9, *, per: Mapping[str, float] | None = None) -> Table:
         """The odds ratio of each column: what one unit, or a level against its reference, does to the odds.
 
@@ -223,6 +226,7 @@ class CovariatesFit(PosteriorFit):
 
     def among(self, n: int) -> ProfileFit:
         """The fit for those of the study who have n replicates; of very many, for some of them."""
+        check_whole("n", n, 0)
         table = self.records.thinned(_SOME)
         here = (table.n == n) & (table.known == UNKNOWN)
         here = here if np.any(here) else np.ones(len(table), bool)
@@ -264,6 +268,7 @@ class CovariatesFit(PosteriorFit):
         Average is the mean of every column of the design: of a category, its shares in the study.
         """
         check_level(level)
+        check_whole("points", points, 2, 10_000)
         at, mass = self.cloud.parameters, self.cloud.points.masses[0]
         tails = np.array([(1 - level) / 2, (1 + level) / 2])
         found: dict[str, Table] = {}
@@ -308,6 +313,20 @@ class CovariatesFit(PosteriorFit):
             return super()._ends(asked, level, new=new)
         return [Estimate(end, float("nan")) for end in self._ends_of(*own, level, new)]
 
+    def _interval_error(
+        self,
+        asked: tuple[Any, ...],
+        level: float,
+        *,
+        new: bool,
+        covariates: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """NaN where covariates are given: the ends of such intervals are not compared with others."""
+        own = self._own(asked, covariates)
+        if own is None:
+            return super()._interval_error(asked, level, new=new)
+        return np.full(np.shape(self._ends_of(*own, level, new)[0]), np.nan)[()]
+
     def left_out(self) -> LeftOut:
         """The log predictive density of every record, given all other individuals."""
         table = self.records
@@ -327,6 +346,7 @@ class CovariatesFit(PosteriorFit):
         records = self.records
         return records.n, records.s, records.weight, self.score(records)
 
+    @kinds_checked
     def answers(
         self, n: Any, s: Any, *, new: bool, level: float, covariates: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:

@@ -59,6 +59,7 @@ class SourcesFit(Fit):
     method: ClassVar[str] = "Bayes, sampled, error rates by source"
     has_model: ClassVar[bool] = False  # of counts: who said it matters
     has_sources: ClassVar[bool] = True
+    beside: ClassVar[tuple[str, ...]] = ("population", "covariates")
     usual_error: ClassVar[float] = np.inf  # what was asked for and not reached has a finding of its own
     readings: Readings
     prior: SourcePrior  # type: ignore[assignment]
@@ -193,6 +194,7 @@ class SourcesFit(Fit):
             raise OptionError(f"the prevalence depends on {word}: give {word}=… for those asked about")
         return records._with(people=own.asked(given, len(records)))
 
+    @kinds_checked
     def from_text(self, typed: Mapping[str, str]) -> dict[str, Any]:
         """Covariates that were typed, as values of the columns that the fit uses."""
         people = self.readings.people
@@ -401,6 +403,7 @@ class SourcesFit(Fit):
         """The probability that each source's two error rates add up to 1, within some distance."""
         return np.asarray((np.abs(self._sums() - 1) < within).mean(axis=1))
 
+    @kinds_checked
     def odds(self, source: Hashable) -> tuple[float, float]:
         """By what a no and a yes of this source multiply the odds of being positive, at the mean rates.
 

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 from binreps.decide.compare import Comparison
 from binreps.decide.loss import Loss
 from binreps.model import Prior
+from binreps.options import kinds_checked
 from binreps.run.analysis import Settings
 from binreps.run.candidates import compared
 from binreps.run.data import Data
@@ -17,6 +18,7 @@ from binreps.tables.files import PathLike
 from binreps.tables.roles import AllColumns
 
 
+@kinds_checked
 def compare(
     table: Any | PathLike | Sequence[PathLike],
     *,
@@ -65,7 +67,10 @@ def compare(
     Read first: Repeated tests of the same individual err together, and 120 of 600 answers change when that is
     taken into account.
     """
-    settings = Settings(prior=prior or Prior(), loss=loss or Loss())
+    settings = Settings(
+        prior=Prior() if prior is None else prior,
+        loss=Loss() if loss is None else loss,
+    )
     if is_counted(table):
         return compared(Data.of(counted(table, columns)), settings)
     how: Any = {"memory": memory, "sheet": sheet, "reference": reference}

@@ -396,11 +396,12 @@ def analysing(
         data, called = counted(table, columns), _called(table, truth)
         yield replace(analysed(data, settings, truth), source=Source(name or called))
         return
-    if isinstance(truth, CountTable):
-        raise OptionError("the truth of a table must be the name of its column, got a CountTable")
+    if not isinstance(truth, str | None):
+        rule = "the truth of a table must be the name of its column"
+        raise OptionError(f"{rule}, got a {type(truth).__name__}")
     how: Any = {"memory": memory, "name": name, "sheet": sheet, "recipe": recipe}
     how |= {"reference": reference, "missing_covariates": missing_covariates}
-    with reading_source(table, columns, truth, **how) as source:  # type: ignore[arg-type]
+    with reading_source(table, columns, truth, **how) as source:
         yield analysed_source(source, settings)
 
 

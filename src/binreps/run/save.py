@@ -32,12 +32,15 @@ from binreps.run.save_sources import sources_from_dict, sources_to_dict
 from binreps.tables.files import PathLike
 from binreps.tables.write import replacing
 
+_MOST_CELLS = 10_000  # of a posterior that is integrated again; beyond, loading takes minutes
 SCHEMA, VERSION = "binreps fit", 2  # 2: the prior says whether it is better than chance
 
 
 @kinds_checked
 def save_fit(fit: Any, path: PathLike) -> Path:
     """Write a fit as JSON; the file appears whole or not at all.
+
+    Loading fits again: a posterior of more than 10,000 cells (n, s), which takes minutes, is refused.
 
     Examples
     --------
@@ -47,7 +50,9 @@ def save_fit(fit: Any, path: PathLike) -> Path:
     >>> load_fit(save_fit(fit, Path(tempfile.mkdtemp(), "fit.json"))) == fit
     True
     """
-    write_json(fit_to_dict(fit), path)
+    content = fit_to_dict(fit)
+    _check_size(content)
+    write_json(content, path)
     return Path(path)
 
 
@@ -111,6 +116,7 @@ def fit_from_dict(content: Any) -> Any:
     _check_schema(content)
     method = WAYS[content["method"]]
     try:
+        _check_size(content)
         if method.id == "sources":
             return sources_from_dict(content)
         how: dict[str, Any] = {"prior": Prior(**content["prior"])} if method.takes_prior else {}
@@ -139,6 +145,16 @@ def _check_schema(content: Any) -> None:
     method = content.get("method")
     if not isinstance(method, str) or method not in WAYS:
         raise DataError(f"method must be one of {', '.join(WAYS)}, got {method!r}")
+
+
+def _check_size(content: dict[str, Any]) -> None:
+    """Refuse a posterior that would be long in the making."""
+    if not WAYS[content["method"]].takes_prior:
+        return
+    cells = sum(len(one["n"]) for one in content.get("populations") or [content.get("cells") or {"n": ()}])
+    if cells > _MOST_CELLS:
+        rule = f"a saved fit has at most {_MOST_CELLS:,} cells (n, s), as loading it fits again"
+        raise DataError(f"{rule}, got {cells:,}; keep the data and fit them anew")
 
 
 def _cells(counts: CountTable) -> dict[str, list[Any]]:

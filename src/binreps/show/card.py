@@ -14,7 +14,7 @@ from binreps.decide.loss import Loss, check_loss, decision_words
 from binreps.decide.stopping import stopping_table
 from binreps.errors import OptionError
 from binreps.fits.base import Fit, check_one_population
-from binreps.options import check_level, check_whole, shown
+from binreps.options import check_kind, check_level, check_whole, kinds_checked, shown
 from binreps.show.pages import SIGNS, page
 from binreps.show.theme import FONT
 from binreps.show.wording import profile_words
@@ -43,6 +43,7 @@ class Origin:
     made: date | None = None
 
 
+@kinds_checked
 def card(
     fit: Fit,
     loss: Loss,
@@ -97,6 +98,8 @@ def card(
     check_loss(loss)
     check_level(level)
     check_whole("up_to", up_to, 1, _MOST)
+    if origin is not None:
+        check_kind("origin", origin, Origin)
     if paper not in _PAPERS:
         raise OptionError(f"paper must be one of {', '.join(_PAPERS)}, got {shown(paper)}")
     one = fit if covariates is None else fit.profile(covariates)

@@ -13,8 +13,8 @@ import numpy as np
 
 from binreps.decide.loss import DECISIONS, Loss, check_loss
 from binreps.decide.stopping import StoppingTable
-from binreps.errors import DataError
-from binreps.options import check_kind, kinds_checked
+from binreps.errors import DataError, OptionError
+from binreps.options import check_kind, kinds_checked, shown
 from binreps.show.marks import (
     WIDE,
     across,
@@ -186,6 +186,8 @@ def stopping(stopping: StoppingTable, *, least: float = 1e-4) -> alt.LayerChart:
     >>> chart = stopping(stopping_table(fit, Loss(), cost_per_replicate=0.01, max_replicates=6))
     """
     check_kind("stopping", stopping, StoppingTable)
+    if not 0 <= least <= 1:
+        raise OptionError(f"least must be a probability, got {shown(least)}")
     rows = [row for row in stopping.table() if row["reached"] >= least]
     columns = {name: [row[name] for row in rows] for name in ("n", "s", "probability")}
     table = Table({**columns, "decision": [row["action"] for row in rows]})

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from binreps.counts import CountTable
 from binreps.errors import DataError, OptionError
 from binreps.model import Float
-from binreps.options import check_whole, generator
+from binreps.options import check_pair, check_whole, generator, kinds_checked, real, shown
 from binreps.study.simulate import Simulation
 
 Weights = Callable[[np.random.Generator, int], Float]
@@ -97,6 +97,7 @@ class Mammography:
         return Simulation(np.full(s.size, replicates), s, self.truth)
 
 
+@kinds_checked
 def simulate_mammography(
     rng: np.random.Generator | int,
     *,
@@ -162,15 +163,14 @@ def simulate_mammography(
 
 def _named(mean_rates: tuple[float, float]) -> list[tuple[str, float]]:
     """The two means with their names."""
-    if np.shape(mean_rates) != (2,):
-        raise OptionError(f"mean_rates must be a pair of numbers, got {mean_rates!r}")
-    return list(zip(("false-positive", "false-negative"), mean_rates, strict=True))
+    pair = check_pair("mean_rates", mean_rates)
+    return list(zip(("false-positive", "false-negative"), pair, strict=True))
 
 
 def _reader_rates(name: str, mean: float, spread: float, readers: int, rng: np.random.Generator) -> Float:
     """Rates of all readers: Beta with this mean and standard deviation."""
-    if not 0 < mean < 1:
-        raise OptionError(f"the mean {name} rate must be between 0 and 1, got {mean}")
+    if not 0 < real(mean) < 1:
+        raise OptionError(f"the mean {name} rate must be between 0 and 1, got {shown(mean)}")
     most = (mean * (1 - mean)) ** 0.5
     if not 0 <= spread < most:
         raise OptionError(
@@ -212,7 +212,7 @@ def _unseen(
         raise OptionError(f"missing must name at most {readers} readers, got {len(missing)}")
     unseen = np.zeros((readers, sum(sizes)), bool)
     for j, numbers in enumerate(missing):
-        for first, size, number in zip((0, sizes[0]), sizes, numbers, strict=True):
+        for first, size, number in zip((0, sizes[0]), sizes, check_pair("missing", numbers), strict=True):
             check_whole(f"missing of reader {j}", number, 0, size - 1)
             unseen[j, first + rng.choice(size, number, replace=False)] = True
     return unseen

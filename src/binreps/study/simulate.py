@@ -247,6 +247,7 @@ def _simulate_sources(
     return SourceSimulation(of, by, result, truth, p.size, covariates)
 
 
+@kinds_checked
 def simulate_counts(
     rates: Rates,
     individuals: int,
@@ -305,6 +306,7 @@ def _split(total: int, probability: Float, rng: np.random.Generator) -> NDArray[
 
 def _three_numbers(rates: Rates) -> tuple[float, float, float]:
     """The rates, which must be defined numbers."""
+    check_kind("rates", rates, Rates)
     if not all(isinstance(rate, float) and rate == rate for rate in rates):
         raise OptionError(f"rates must be three numbers between 0 and 1 to simulate from, got {rates}")
     return rates.prevalence, rates.false_positive, rates.false_negative

@@ -27,7 +27,7 @@ from scipy.special import betainc, xlog1py, xlogy
 from binreps.counts import whole_numbers
 from binreps.errors import DataError, OptionError
 from binreps.model import TIE, Float, Rates
-from binreps.options import kinds_checked
+from binreps.options import check_kind, kinds_checked
 
 Int = NDArray[np.int64]
 Score = Literal["average", "median"]
@@ -210,6 +210,7 @@ def score_moments(n: ArrayLike, rates: Rates, *, score: Score, status: int | Non
     """
     if status not in (None, 0, 1):
         raise OptionError(f"status must be 0, 1 or None, got {status!r}")
+    check_kind("rates", rates, Rates)
     theta, p, q = rates
     p, q, variance_0, variance_1 = _as_one_test(whole_numbers("n", n), p, q, score)
     if status == 0:
@@ -251,6 +252,7 @@ def prevalence_error(
     >>> round(error.bias, 3)
     -0.02
     """
+    check_kind("rates", rates, Rates)
     theta, p, q = rates
     n_values, weights = _distinct(n, weight, np.broadcast(theta, p, q).ndim)
     p, q, variance_0, variance_1 = _as_one_test(n_values, p, q, score)
@@ -422,6 +424,7 @@ def classifier_performance(
     >>> round(average.sensitivity, 4), round(median.sensitivity, 4)
     (0.7373, 0.9421)
     """
+    check_kind("rates", rates, Rates)
     theta, p, q = rates
     n_values = whole_numbers("n", n)
     below, within = _cuts(n_values, *_thresholds(lower, upper), score)

@@ -413,7 +413,8 @@ class _Table:
 
     def _long(self, result: str) -> Columns:
         """The result, whose it is, and who gave it if one column says so."""
-        individual = self.columns.get("individual") or self._individual(result)
+        individual: Any = self.columns.get("individual")
+        individual = individual if names_of(individual) else self._individual(result)
         rest = [one for name, one in self.free.items() if name not in (result, individual)]
         sources = [one.name for one in rest if one.part == "source" and not one.may_be_read]
         found = {**self.columns, "individual": individual, "result": result}

@@ -9,6 +9,7 @@ from typing import Any, TypedDict
 
 from binreps.errors import DataError, OptionError
 from binreps.notes import Note
+from binreps.options import is_single, shown
 
 VOCABULARIES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = MappingProxyType(
     {
@@ -327,7 +328,7 @@ class Roles:
         """Refuse what describes no table, or two at once."""
         for name in self.used:
             if not isinstance(name, str) or not name:
-                raise OptionError(f"columns must be given by their names, got {name!r}")
+                raise OptionError(f"columns must be given by their names, got {shown(name)}")
             if name.startswith("__binreps_"):
                 raise OptionError(f"column {name!r} has a name that binreps uses itself; rename it")
         self._check_kind()
@@ -381,11 +382,15 @@ def unused_note(part: str, names: Sequence[str]) -> Note:
 
 
 def check_keywords(columns: Mapping[str, Any], known: Any) -> None:
-    """Refuse a keyword that names no part."""
+    """Refuse a keyword that names no part, and a name that is no text; labels are looked at elsewhere."""
     unknown = sorted(set(columns) - set(known.__annotations__))
     if unknown:
         choice = ", ".join(known.__annotations__)
         raise OptionError(f"there is no keyword {unknown[0]!r}; the columns are named by {choice}")
+    for part, value in columns.items():
+        for name in () if PARTS[part].label else names_of(value):
+            if not isinstance(name, str):
+                raise OptionError(f"columns must be given by their names, got {shown(name)} for {part}")
 
 
 def check_columns(wanted: Iterable[str], have: Sequence[str], listed: str) -> None:
@@ -401,7 +406,8 @@ def names_of(value: Any) -> tuple[str, ...]:
     """No, one or several column names, as a tuple."""
     if value is None:
         return ()
-    return (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
+    several = isinstance(value, Iterable) and not isinstance(value, str) and not is_single(value)
+    return tuple(value) if several else (value,)
 
 
 def column_names(columns: Mapping[str, Any]) -> list[str]:

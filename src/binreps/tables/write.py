@@ -108,6 +108,7 @@ def check_place(path: Path) -> None:
 def replacing(target: PathLike) -> Iterator[Path]:
     """A new file beside the target that takes its place at the end, or vanishes if something goes wrong."""
     path = Path(target)
+    check_place(path)
     part = path.with_name(marked(path.name))
     remove_leftovers(path.absolute().parent, path.name)
     try:

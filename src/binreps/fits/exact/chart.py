@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, log_expit
 
+from binreps.fits.exact.grid import NoMassError
 from binreps.model import Float, Model
 from binreps.region import Region
 
@@ -107,6 +108,8 @@ class Chart(ABC):
         logits = np.stack([stretch.logit(w) for stretch, w in zip(self.stretches, x, strict=True)])
         mean = logits @ mass
         sd = np.sqrt((logits - mean[:, None]) ** 2 @ mass)
+        if not np.all(sd > 0):
+            raise NoMassError
         chart = copy.copy(self)
         chart.stretches = tuple(
             Stretch(float(c), float(min(4 * one, 2.0))) for c, one in zip(mean, sd, strict=True)

@@ -30,6 +30,8 @@ class Grid:
 
     def __init__(self, parameters: tuple[Float, ...], log_mass: Float, log_unit: float) -> None:
         self.parameters = parameters
+        if not log_mass.size:
+            raise NoMassError
         peak = float(log_mass.max())
         if not np.isfinite(peak):
             raise NoMassError

@@ -168,7 +168,7 @@ def _rules(
     if ridge:
         yield partial(moments, density, modes, _MOST)
     most = min(_MOST, _MOST_IN_BOX * 30 // max(len(counts), 1)) if model is ALIKE else _MOST
-    with suppress(TooManyPointsError):
+    with suppress(TooManyPointsError, NoMassError):
         product = trimmed(density, modes, most)
         if product.points(1) < _SMALL_PRODUCT * len(product.parts):
             yield lambda: product.up_to(4 * _SMALL_PRODUCT * len(product.parts))

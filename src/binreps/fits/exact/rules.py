@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from binreps.fits.exact.chart import Box, Chart, Place, pieces
 from binreps.fits.exact.density import Density
-from binreps.fits.exact.grid import Grid
+from binreps.fits.exact.grid import Grid, NoMassError
 from binreps.fits.exact.lattice import (
     CUT,
     Frame,
@@ -206,6 +206,8 @@ def _around(rule: Lattices) -> Part:
     (chart,), (frame,) = rule.charts, rule.frames
     function = log_mass(rule.density, chart)
     x, value = flood(function, frame.origin, frame.basis, frame.seeds, _COARSE, cut=_BOX_CUT, most=rule.most)
+    if not value.size:
+        raise NoMassError
     one_more = _COARSE * np.linalg.norm(frame.basis, axis=1)  # the first points that are left out
     axes = list(zip(chart.stretches, x, one_more, strict=True))
     ends = [expit(one.logit(np.array([w.min() - more, w.max() + more]))).tolist() for one, w, more in axes]

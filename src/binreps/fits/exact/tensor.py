@@ -11,7 +11,7 @@ import numpy as np
 from binreps.fits.exact.chart import Place
 from binreps.fits.exact.density import Density
 from binreps.fits.exact.gauss import Interval, series_tail
-from binreps.fits.exact.grid import Grid
+from binreps.fits.exact.grid import Grid, NoMassError
 from binreps.fits.exact.marginal import Marginal, Mixture, Panels
 from binreps.model import Float, Prior
 
@@ -114,6 +114,8 @@ class Tensors(Grid):
         self.parts, logs = parts, np.array([part.log_evidence for part in parts])
         self.log_evidence = float(np.logaddexp.reduce(logs))
         self.shares = np.exp(logs - self.log_evidence)
+        if not parts:
+            raise NoMassError
         self.mass, self.parameters = parts[0].mass, parts[0].parameters
         if len(parts) > 1:
             masses = [share * part.mass.ravel() for share, part in zip(self.shares, parts, strict=True)]

@@ -23,7 +23,7 @@ from binreps.fits.point.em import climb_em
 from binreps.fits.point.objective import Objective, State
 from binreps.model import NAMES, Prior, Rates, score_at
 from binreps.notes import Note
-from binreps.options import check_tol, check_whole, generator, kinds_checked
+from binreps.options import check_kind, check_tol, check_whole, generator, kinds_checked
 
 MAP_PRIOR = Prior(prevalence=(1, 1))
 """The default prior of the mode: flat in the prevalence."""
@@ -85,6 +85,7 @@ def map_objective(counts: CountTable, prior: Prior) -> Objective:
     """The objective of the posterior mode, if there is one."""
     refuse_empty(counts, MapFit.method)
     checked_prior(prior)
+    check_kind("prior", prior, Prior)
     refuse_small_shapes(prior)
     for name, shapes in zip(NAMES, prior, strict=True):
         if max(shapes) > _MOST_SHAPE:
