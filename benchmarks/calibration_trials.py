@@ -16,7 +16,7 @@ from scipy.special import expit
 import binreps as br
 from binreps.decide.evaluate import calibration_error
 
-PEOPLE = int(sys.argv[2]) if len(sys.argv) > 2 else 500
+PEOPLE = 500
 
 
 class Design(NamedTuple):
@@ -57,9 +57,9 @@ def judged(score: np.ndarray, truth: np.ndarray) -> np.ndarray:
     return np.array([loss, calibration_error(score, truth.astype(int))])
 
 
-def trial(design: Design, seed: int) -> dict[str, np.ndarray]:
+def trial(design: Design, seed: int, people: int = PEOPLE) -> dict[str, np.ndarray]:
     """One study, by every method; a twentieth of the statuses known, who are not judged."""
-    readings, truth = study(design, seed)
+    readings, truth = study(design, seed, people)
     gold = np.random.default_rng([seed, 1]).random(truth.size) < 0.05
     known = readings._with(known=np.where(gold, truth, -1).astype(np.int8))
     n, s = readings.sizes
@@ -73,12 +73,18 @@ def trial(design: Design, seed: int) -> dict[str, np.ndarray]:
     return {name: judged(score[~gold], truth[~gold]) for name, score in scores.items()}
 
 
+def asked() -> tuple[int, int]:
+    """How many studies, of how many individuals: what the command was given."""
+    given = [int(word) for word in sys.argv[1:3]]
+    return (*given, *(10, PEOPLE)[len(given) :])
+
+
 def main() -> None:
     """Print the means over studies."""
-    studies = int(sys.argv[1]) if len(sys.argv) > 1 else 10
-    print(f"{studies} studies of {PEOPLE} individuals each: log loss / calibration error")
+    studies, people = asked()
+    print(f"{studies} studies of {people} individuals each: log loss / calibration error")
     for name, design in DESIGNS.items():
-        found = [trial(design, seed) for seed in range(studies)]
+        found = [trial(design, seed, people) for seed in range(studies)]
         means = {method: np.mean([one[method] for one in found], axis=0) for method in found[0]}
         cells = ", ".join(f"{method} {loss:.3f} / {error:.3f}" for method, (loss, error) in means.items())
         print(f"{name}: {cells}", flush=True)

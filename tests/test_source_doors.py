@@ -152,3 +152,52 @@ def test_what_does_not_go_together_is_said_in_a_sentence(folder, words, sentence
     done = run("analyse", folder[0] / "votes.csv", *words)
     assert done.exit_code != 0
     assert sentence in " ".join((done.output + str(done.exception)).split())
+
+
+def test_copies_are_merged_at_the_terminal(tmp_path) -> None:
+    """As in Python, kept in the summary and in the command that repeats it, and known when scoring later."""
+    data, out = write_votes(tmp_path / "votes.csv", 60), tmp_path / "results"
+    done = run(
+        "analyse", data, "--source", "worker", "--merge", "<w0>,<w1>", "--merge", "<w2>, <w3>", "--out", out
+    )
+    assert done.exit_code == 0, done.output
+    content = json.loads((out / "summary.json").read_text())
+    assert content["options"]["merge"] == [["<w0>", "<w1>"], ["<w2>", "<w3>"]]
+    assert "--merge '<w0>,<w1>' --merge '<w2>,<w3>'" in content["command"]
+    names = [row["source"] for row in content["populations"][0]["sources"]]
+    assert sorted(names) == ["<w0> + <w1>", "<w2> + <w3>", "<w4>"]
+    fit = br.fit(
+        data, source="worker", individual="item", result="vote", merge=[("<w0>", "<w1>"), ("<w2>", "<w3>")]
+    )
+    found = {row["source"]: row["false_positive"] for row in rows_in(out / "sources.csv")}
+    rates = dict(zip(fit.sources, fit.rates.false_positive, strict=True))
+    assert {name: float(rate) for name, rate in found.items()} == pytest.approx(rates, abs=1e-6)
+    scored = run("score", data, "--model", out / "summary.json", "--fitted", "--out", tmp_path / "scored.csv")
+    assert scored.exit_code == 0, scored.output
+    own = {row["item"]: float(row["score"]) for row in rows_in(out / "scores.csv")}
+    for row in rows_in(tmp_path / "scored.csv"):
+        assert float(row["score"]) == pytest.approx(own[row["item"]], abs=0.03)
+
+
+@pytest.mark.parametrize(
+    ("words", "rule"),
+    [
+        (
+            ["--source", "worker", "--merge", "<w0>,nobody"],
+            "merge must name sources of the data, got 'nobody'",
+        ),
+        (["--source", "worker", "--merge", "<w0>"], "merge must be groups of two or more sources"),
+        (
+            ["--source", "worker", "--merge", "a,b", "--model", "common"],
+            "the model common does not tell apart",
+        ),
+        (
+            ["--by", "worker", "--merge", "<w0>,<w1>"],
+            "it goes without --population, --truth, --recipe and --merge",
+        ),
+    ],
+)
+def test_what_cannot_be_merged_is_refused_at_the_terminal(words, rule, tmp_path) -> None:
+    done = run("analyse", write_votes(tmp_path / "votes.csv", 30), *words)
+    assert isinstance(done.exception, br.OptionError)
+    assert rule in str(done.exception)

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
+from collections.abc import Iterable
+
 _SPACE = "\u202f"  # narrow, and never a line break
 
 
@@ -84,3 +88,27 @@ def in_hundred(probability: float) -> str:
 def plural(number: int, noun: str) -> str:
     """A number and its noun: `1 cell`, `1,200 cells`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def listed(names: Iterable[object]) -> str:
+    """Names with commas between, as an option takes them; a name with a comma is quoted.
+
+    Examples
+    --------
+    >>> listed(["ann", "Doe, Jo"])
+    'ann,"Doe, Jo"'
+    """
+    line = io.StringIO()
+    csv.writer(line, lineterminator="").writerow(names)
+    return line.getvalue()
+
+
+def unlisted(text: str) -> tuple[str, ...]:
+    """The names that `listed` wrote, or a user; spaces around them do not count.
+
+    Examples
+    --------
+    >>> unlisted('ann, "Doe, Jo"')
+    ('ann', 'Doe, Jo')
+    """
+    return tuple(name.strip() for name in next(csv.reader([text], skipinitialspace=True), []))

@@ -71,6 +71,7 @@ def analyse_command(
     cost_false_negative: opt.CostFalseNegative = 1,
     cost_inconclusive: opt.CostInconclusive = "0.25",
     independent: opt.Independent = False,
+    merge: opt.Merge = None,
     level: opt.Level = 0.9,
     up_to: opt.UpTo = None,
     out: opt.Out = None,
@@ -88,11 +89,11 @@ def analyse_command(
     shapes = prior_prevalence, prior_false_positive, prior_false_negative
     prior = opt.make_prior(*shapes, better_than_chance)
     loss = opt.make_loss(cost_false_positive, cost_false_negative, cost_inconclusive)
-    settings = opt.make_settings(method, prior, loss, level, up_to, model, independent)
+    settings = opt.make_settings(method, prior, loss, level, up_to, model, independent, merge)
     _check_folder(out)
     if by:
-        if population or truth or recipe:
-            rule = "it goes without --population, --truth and --recipe"
+        if population or truth or recipe or merge:
+            rule = "it goes without --population, --truth, --recipe and --merge"
             raise OptionError(f"--by fits each group on its own; {rule}")
         _by(data, by, columns, settings, out, {"memory": memory, "sheet": sheet}, as_json, (title, author))
         return

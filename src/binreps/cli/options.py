@@ -14,6 +14,7 @@ from binreps.run.analysis import Settings
 from binreps.run.methods import METHODS
 from binreps.run.models import AUTO, MODELS
 from binreps.tables.roles import PARTS, Columns
+from binreps.words import unlisted
 
 _COLUMNS, _CHOICES, _COSTS = "Columns (guessed if not named)", "Choices", "Costs of an answer"
 
@@ -77,6 +78,10 @@ Independent = Annotated[
     bool,
     _choice("--independent", "Readings of one individual by its sources are independent given its status."),
 ]
+Merge = Annotated[
+    list[str] | None,
+    _choice("--merge", "Sources to take for one, such as ann,bob of whom one copies the other; may repeat."),
+]
 Level = Annotated[float, _choice("--level", "Probability that intervals hold.")]
 UpTo = Annotated[
     int | None, _choice("--up-to", "Replicates of the decision table; as many as anyone had, if not given.")
@@ -138,9 +143,11 @@ def make_settings(
     up_to: int | None,
     model: str = AUTO,
     independent: bool = False,
+    merge: list[str] | None = None,
 ) -> Settings:
     """What the user chose, checked."""
-    return Settings(method.lower(), prior, loss, level, up_to, model.lower(), independent)
+    groups = tuple(unlisted(group) for group in merge or ())
+    return Settings(method.lower(), prior, loss, level, up_to, model.lower(), independent, groups)
 
 
 def numbers(option: str, text: str, wanted: int | None = None) -> Any:

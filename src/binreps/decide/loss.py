@@ -293,7 +293,7 @@ def _results(replicates: int | Iterable[int]) -> tuple[NDArray[np.int64], NDArra
     if not isinstance(replicates, Iterable):
         raise OptionError(f"replicates must be a whole number or several, got {replicates!r}")
     sizes = whole_numbers("replicates", list(islice(replicates, _MOST_ROWS + 1)))
-    rows = int(np.sum(sizes + 1))
+    rows = sum(sizes.tolist()) + sizes.size  # whole numbers of Python do not overflow
     if rows == 0:
         raise OptionError("replicates must name at least one number of replicates, got none")
     if rows > _MOST_ROWS:

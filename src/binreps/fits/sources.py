@@ -567,12 +567,13 @@ def _groups(merge: Any, readings: Readings) -> tuple[tuple[Hashable, ...], ...]:
     rule = "merge must be groups of two or more sources, such as [('ann', 'bob')], none in two groups"
     if isinstance(merge, str) or not all(isinstance(group, tuple | list) for group in merge):
         raise OptionError(f"{rule}, got {shown(merge)}")
+    own = {str(name): name for name in readings.sources} | {name: name for name in readings.sources}
     names = [name for group in merge for name in group]
     if len(set(names)) < len(names) or any(len(group) < 2 for group in merge):
         raise OptionError(f"{rule}, got {shown(merge)}")
-    if lost := [name for name in names if name not in readings.sources]:
+    if lost := [name for name in names if name not in own]:
         raise OptionError(f"merge must name sources of the data, got {lost[0]!r}")
-    return tuple(tuple(group) for group in merge)
+    return tuple(tuple(own[name] for name in group) for group in merge)  # 7 is also "7": options are text
 
 
 def _calibrated(data: Readings, plain: SourcesPosterior) -> SourcesPosterior:

@@ -102,7 +102,7 @@ def _one_part(
 
 def _plain(settings: Settings) -> Settings:
     """The settings of the methods that see results alone, beside the model that sees more."""
-    return replace(settings, model="common")
+    return replace(settings, model="common", merge=())
 
 
 def _told_cells(fit: Any, plain: Any, settings: Settings) -> Table:

@@ -56,13 +56,18 @@ class Settings:
     replicates: int | None = None  # of the decision table; None: as many as anyone had, at most 20
     model: str | None = AUTO
     independent: bool = False  # whether readings of one individual by sources are, given its status
+    merge: tuple[tuple[str, ...], ...] = ()  # sources to take for one: then the model is that by source
 
     def __post_init__(self) -> None:
+        if self.merge and self.model in (None, AUTO):
+            object.__setattr__(self, "model", "sources")
         check_method(self.method)
         if self.model is not None:
             check_model(self.model)
         if self.method != "bayes" and self.model not in (None, AUTO, "common", "better-than-chance"):
             raise OptionError(f"the model {self.model} is fitted by the method bayes, got {self.method!r}")
+        if self.merge and self.model != "sources":
+            raise OptionError(f"merge names sources, which the model {self.model} does not tell apart")
         check_level(self.level)
         checked_prior(self.prior)
         check_loss(self.loss)

@@ -29,7 +29,8 @@ def candidates(data: Data, settings: Settings) -> list[Offer]:
 
 def made(offer: Offer, data: Data, settings: Settings) -> Any:
     """The fit of a model to data, as the settings want it."""
-    how = {"independent": settings.independent} if offer.needs == "source" else {}
+    chosen = {"independent": settings.independent, "merge": settings.merge}
+    how = chosen if offer.needs == "source" else {}
     return offer.make(data.form(offer.needs), settings.prior, **how)
 
 

@@ -93,6 +93,7 @@ def _options(settings: Settings) -> dict[str, Any]:
         "loss": _loss(settings.loss),
         "level": settings.level,
         "independent": settings.independent,
+        "merge": [list(group) for group in settings.merge],
         "replicates": settings.replicates,
     }
 

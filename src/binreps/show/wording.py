@@ -17,7 +17,7 @@ from binreps.run.analysis import Analysis, Estimate, Part, Settings, Source
 from binreps.run.models import MODELS, WAYS
 from binreps.table import Table, format_value
 from binreps.tables.roles import PARTS
-from binreps.words import chance, percents, plural
+from binreps.words import chance, listed, percents, plural
 
 REFERENCES = (
     "Royer-Carenzi M, Lorenzo G, Pudlo P. Reconciling binary replicates: beyond the average. "
@@ -191,6 +191,7 @@ def _chosen(settings: Settings) -> list[tuple[str, str]]:
     chosen = [(name, value) for name, value in pairs if value != getattr(usual, name)]
     if settings.independent:
         chosen.append(("independent", ""))
+    chosen += [("merge", listed(group)) for group in settings.merge]
     for name, shapes, other in zip(NAMES, settings.prior, usual.prior, strict=True):
         if shapes != other:
             chosen.append(_prior_option(name, shapes))

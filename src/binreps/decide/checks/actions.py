@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+
+from binreps.words import unlisted
 
 DOORS = ("command", "page", "python")
 """Where a reader may be."""
@@ -17,9 +20,9 @@ class Action:
     Attributes
     ----------
     id : str
-        "model", "method", "column" or "prior".
+        "model", "method", "column", "prior" or "merge".
     value : str
-        The model, the method, the part of a column, or the rate.
+        The model, the method, the part of a column, the rate, or the sources with commas between.
 
     Examples
     --------
@@ -27,6 +30,8 @@ class Action:
     'binreps analyse --model correlated'
     >>> print(Action("model", "correlated").words("python"))
     br.fit(…, model="correlated")
+    >>> Action("merge", "ann,bob").words("command")
+    'binreps analyse --merge ann,bob'
     """
 
     id: str
@@ -34,8 +39,10 @@ class Action:
 
     def words(self, door: str) -> str:
         """What to do, in the words of a door."""
-        name = self.value.replace("-", "_")
-        return _WORDS[self.id][door].format(value=self.value, name=name)
+        name, several = self.value.replace("-", "_"), unlisted(self.value)
+        return _WORDS[self.id][door].format(
+            value=self.value, name=name, group=several, option=shlex.quote(self.value)
+        )
 
 
 _WORDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
@@ -59,6 +66,11 @@ _WORDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
             "command": "binreps analyse --prior-{value} a,b",
             "page": "Settings: prior of the {value} rate",
             "python": "br.fit(…, prior=br.Prior({name}=(a, b)))",
+        },
+        "merge": {
+            "command": "binreps analyse --merge {option}",
+            "page": "At the terminal: binreps analyse --merge {option}",
+            "python": "br.fit(…, merge=[{group}])",
         },
     }
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from binreps.decide.checks.actions import Action
 from binreps.decide.checks.findings import NOTE, WARNING, Finding
 from binreps.decide.loss import Loss
 from binreps.fits.sources import SourcesFit
+from binreps.words import listed
 
 _SHOWN = 5  # names in a sentence
 _SHOWN_PAIRS = 3  # that agree in their errors
@@ -146,6 +147,7 @@ def _copies(fit: SourcesFit, loss: Loss) -> Iterator[Finding]:
     if not pairs:
         return
     weight = fit.readings.weight
+    whole: dict[Hashable, Iterable[Hashable]] = {" + ".join(map(str, group)): group for group in fit.merge}
     for pair in pairs[:_SHOWN_PAIRS]:
         names = tuple(fit.sources[i] for i in (pair.first, pair.second))
         scores = fit.counted_once(pair)
@@ -163,6 +165,7 @@ def _copies(fit: SourcesFit, loss: Loss) -> Iterator[Finding]:
             f"(z = {pair.z:.1f}). Of {int(weight.sum()):,} answers would change: {', '.join(changed)}.",
             "Find out whether one copies the other, or both one teacher; then drop one, or merge the two "
             "into one source.",
+            action=Action("merge", listed(one for name in names for one in whole.get(name, (name,)))),
         )
     if len(pairs) > _SHOWN_PAIRS:
         rest = f"{len(pairs) - _SHOWN_PAIRS:,} more pairs of sources agree in their errors."

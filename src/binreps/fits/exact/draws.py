@@ -14,7 +14,7 @@ from binreps.model import Float
 _CUT = 22.0  # 10⁻⁹ of a Gaussian lies beyond
 _MOST = 1_000_000
 _TRIED = 2_000  # proposals, to see how many are lost
-_MANY_LOST = 4.0  # the highest ratio, above which points move closer together
+_FEW_LOST, _FEW_LOST_IN_FOUR = 4.0, 40.0  # the highest ratio, above which points move closer together
 _CLOSEST = 0.1  # standard deviations between points
 
 Piece = tuple[Function, Chart, Frame]
@@ -96,9 +96,10 @@ def draw(pieces: list[Piece], size: int, rng: np.random.Generator) -> Float:
 def _close_enough(pieces: list[Piece], rng: np.random.Generator) -> tuple[Pieces, float]:
     """Proposals from points so close that most are kept, or as close as may be; and the highest ratio."""
     found, spacing = Pieces(pieces, 1.0), 1.0
+    good = _FEW_LOST if len(pieces[0][2].origin) < 4 else _FEW_LOST_IN_FOUR
     while True:
         highest = max(1.0, float(found.propose(_TRIED, rng)[1].max()))
-        if highest <= _MANY_LOST or spacing < _CLOSEST:
+        if highest <= good or spacing < _CLOSEST:
             return found, highest
         spacing /= 2
         try:

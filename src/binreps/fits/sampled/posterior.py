@@ -155,7 +155,8 @@ class SourcesPosterior(Posterior):
         return np.asarray(np.exp(logs[:, rng.integers(logs.shape[1], size=size)].astype(float)))
 
     def few(self, readings: Readings, size: int, *, new: bool) -> Few:
-        """Draws that together say of these records what all draws say, chosen one by one (herding).
+        """Draws that together say of these records what all draws say, chosen one by one (herding): the means
+        of their chances, and how far these spread.
 
         For new individuals they are moved so that the mean of each rate, to the power of the discount, is
         that of all draws: a prediction is a ratio of means of products of these.
@@ -169,10 +170,11 @@ class SourcesPosterior(Posterior):
         own, _ = some.by_source(self.sources)
         draws = _Draws(logs[..., None], coefficients[..., None])
         negative, positive = self._shares(own, draws, self._tables(logs), 0, 1.0)
-        told = [_expit(positive - negative)] if not new else [_relative(negative), _relative(positive)]
-        told = [one[..., 0].astype(float) for one in told]
+        chance = _expit(positive - negative)[..., 0].astype(float)
+        told = [chance] if not new else [_relative(one)[..., 0].astype(float) for one in (negative, positive)]
         wanted = np.log(np.exp(logs).mean(axis=2))
-        chosen = _herded(np.vstack([*told, np.exp(logs[:1, 0])]), size)
+        prevalence = np.exp(logs[:1, 0])
+        chosen = _herded(np.vstack([*told, prevalence, _spreads(np.vstack([chance, prevalence]))]), size)
         logs, coefficients = logs[..., chosen], coefficients[..., chosen]
         if new:
             logs += (wanted - np.log(np.exp(logs).mean(axis=2)))[..., None]
@@ -324,6 +326,16 @@ def _relative(logs: Float) -> Float:
     """Likelihoods divided by their mean over the draws."""
     likelihood = np.exp(logs - logs.max(axis=1, keepdims=True))
     return np.asarray(likelihood / likelihood.mean(axis=1, keepdims=True))
+
+
+def _spreads(chances: Float) -> Float:
+    """Numbers with mean 0 over all draws, whose sum over some says by how much these spread too widely.
+
+    Without them herding takes draws near the mean, and intervals of half their width.
+    """
+    away = chances - chances.mean(axis=1, keepdims=True)
+    sd = np.maximum(np.sqrt((away**2).mean(axis=1, keepdims=True)), 1e-12)
+    return np.asarray((away**2 / sd - sd) / 2)
 
 
 def _herded(chances: Float, size: int) -> list[int]:
