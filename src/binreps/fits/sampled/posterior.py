@@ -155,9 +155,9 @@ class SourcesPosterior(Posterior):
         return np.asarray(np.exp(logs[:, rng.integers(logs.shape[1], size=size)].astype(float)))
 
     def few(self, readings: Readings, size: int, *, new: bool) -> Few:
-        """Draws that together say of these records what all draws say, chosen one by one (herding): the means
-        of their chances, and how far these spread.
+        """Draws that together say of these records what all draws say, chosen one by one (herding).
 
+        That is the means of their chances, and how far these spread.
         For new individuals they are moved so that the mean of each rate, to the power of the discount, is
         that of all draws: a prediction is a ratio of means of products of these.
         """
