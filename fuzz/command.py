@@ -34,6 +34,17 @@ OPTIONS = {
         *("--up-to", "--population", "--cost-false-positive", "--cost-false-negative"),
         *("--cost-inconclusive", "--level", "--json"),
     ),
+    "decide": (
+        "--source",
+        "--covariate",
+        "--population",
+        "--fitted",
+        "--cost-per-replicate",
+        "--ahead",
+        "--json",
+    ),
+    "card": ("--title", "--up-to", "--covariate", "--population", "--cost-per-replicate", "--paper"),
+    "read": (*COLUMNS, "--known", "--truth", "--population", "--source", "--covariates", "--save", "--json"),
     "theory": (
         "--prevalence",
         "--false-positive",
@@ -161,11 +172,13 @@ def _words(rng: Random, folder: Path) -> list[str]:
     """A command and its arguments; files are in the folder."""
     command = rng.choice(tuple(OPTIONS))
     words = [command]
-    if command in ("analyse", "score") or (command == "next" and rng.random() < 0.4):
+    if command == "decide":
+        words.append(rng.choice(("2/3", "0/0", "1/6", rng.choice(WORDS))))
+    if command in ("analyse", "score", "read") or (command == "next" and rng.random() < 0.4):
         words.append(str(damaged_file(rng, folder)[0]) if rng.random() < 0.9 else rng.choice(WORDS))
     if command == "prior":
         words.append(rng.choice(("prevalence", "sensitivity", "false_positive", rng.choice(WORDS))))
-    if command in ("score", "table", "next"):
+    if command in ("score", "table", "next", "decide", "card"):
         model = folder / "model.json"
         model.write_bytes(damaged_model(rng) if rng.random() < 0.3 else _whole_model(rng))
         words += ["--model", str(model)]

@@ -9,6 +9,7 @@ from typing import Any
 
 from binreps.counts import CountTable
 from binreps.decide import elicit
+from binreps.decide.answer import explain
 from binreps.decide.checks.run import check
 from binreps.decide.loss import decision_table
 from binreps.decide.stopping import next_replicates, stopping_table
@@ -17,6 +18,7 @@ from binreps.fits.bayes import fit_bayes
 from binreps.fits.point.mode import fit_map
 from binreps.fits.point.simple import fit_average, fit_median
 from binreps.model import Prior
+from binreps.show.card import card
 from fuzz import values
 from fuzz.verdict import WrongError, is_finite, is_probability
 
@@ -74,6 +76,33 @@ def stopping(rng: Random, _: Path) -> None:
     )
     is_probability("probability", again.table()["probability"], nulls=[n == 0 for n in again.table()["n"]])
     _ = str(again)
+
+
+def one_patient(rng: Random, _: Path) -> None:
+    """`explain` and `card` of any fit, for any results and costs."""
+    fit, costs = rng.choice(fits()), values.loss(rng)
+    price, level = values.mostly(rng, 10 ** rng.uniform(-4, 1)), values.mostly(rng, 0.9)
+    if rng.random() < 0.3:
+        made = card(
+            fit,
+            costs,
+            up_to=values.mostly(rng, rng.randrange(1, 5)),
+            cost_per_replicate=price,
+            title=values.mostly(rng, rng.choice(values.WORDS), 0.05),
+            level=level,
+            paper=values.mostly(rng, rng.choice(("a4", "a5"))),
+        )
+        if "<script>" in made.partition("<title>")[2].partition("</title>")[0]:
+            raise WrongError("a title that runs")
+        return
+    n = rng.randrange(8)
+    asked = [values.mostly(rng, value, 0.1) for value in (n, rng.randint(0, n))]
+    ahead = values.mostly(rng, rng.randrange(1, 6))
+    answer = explain(
+        fit, costs, *asked, new=rng.random() < 0.5, level=level, cost_per_replicate=price, ahead=ahead
+    )
+    is_probability("probability", answer.probability, nulls=n == 0)
+    _ = str(answer)
 
 
 def beliefs(rng: Random, _: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from fuzz import command, deciding, fitting, hospital, nouns, odd, reading, saved
+from fuzz import command, deciding, fitting, hospital, models, nouns, odd, reading, saved
 from fuzz.verdict import Entry
 
 SHARES: dict[str, tuple[Entry, float]] = {
@@ -28,8 +28,15 @@ SHARES: dict[str, tuple[Entry, float]] = {
     "fit_many": (fitting.many, 3),
     "fit_populations": (fitting.populations, 0.4),
     "fit_overdispersed": (fitting.overdispersed, 0.4),
+    "Readings": (models.readings, 30),
+    "CovariateTable": (models.covariate_table, 30),
+    "fit_sources": (models.sources, 0.4),
+    "fit_covariates": (models.covariates, 0.4),
+    "compare": (models.comparison, 0.4),
+    "recipes": (reading.recipe, 5),
+    "explain, card": (deciding.one_patient, 10),
     "command line": (command.program, 8),
-    "odd calls": (odd.call, 20),
+    "odd calls": (odd.call, 300),
 }
 
 if find_spec("fastapi") and find_spec("binreps.web"):

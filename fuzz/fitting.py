@@ -55,7 +55,7 @@ def better_than_chance(rng: Random, _: Path) -> None:
 
 def overdispersed(rng: Random, _: Path) -> None:
     """`fit_overdispersed`: rates, intervals, scores."""
-    small = CountTable(*_small_cells(rng))
+    small = values.small_cells(rng)
     fit = fit_overdispersed(small, values.prior(rng), intraclass=(values.shape(rng), values.shape(rng)))
     _check_posterior(rng, fit)
 
@@ -108,9 +108,3 @@ def check_scores(rng: Random, fit: Any) -> None:
             is_probability(f"{name}, upper end", upper)
             if np.any(lower > upper):
                 raise WrongError(f"{name} from {lower} to {upper}")
-
-
-def _small_cells(rng: Random) -> tuple[list[int], list[int], list[int]]:
-    """Cells of a table as studies have them."""
-    n = [rng.randrange(1, 9) for _ in range(rng.randrange(1, 7))]
-    return n, [rng.randint(0, size) for size in n], [rng.randrange(1, 200) for _ in n]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 from functools import cache
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pandas as pd
@@ -16,7 +18,9 @@ import pyarrow.feather
 import pyarrow.parquet
 
 from binreps.counts import CountTable
+from binreps.run.analysis import Settings
 from binreps.run.front import analyse
+from binreps.run.recipe import recipe_of
 from binreps.tables.guess import guess_columns
 from binreps.tables.opened import count_table
 from fuzz import values
@@ -60,6 +64,30 @@ def analysed_file(rng: Random, folder: Path) -> None:
     found = analyse(path, **extra)
     for part in found.parts:
         is_probability("score", part.cells["score"], nulls=[n == 0 for n in part.cells["n"]])
+
+
+def recipe(rng: Random, folder: Path) -> None:
+    """`analyse` by a damaged recipe, or of a damaged file by a recipe in order."""
+    kind = rng.choice(tuple(_KINDS))
+    path, saved = folder / "data.csv", folder / "recipe.json"
+    content = _content(kind, "csv")
+    known = _recipe(kind)
+    is_damaged = rng.random() < 0.6
+    path.write_bytes(content if is_damaged else values.damaged(rng, content))
+    text = json.dumps(values.damaged_json(rng, known) if is_damaged else known).encode()
+    saved.write_bytes(values.damaged(rng, text) if is_damaged and rng.random() < 0.3 else text)
+    found = analyse(path, Settings(method="average"), recipe=saved)
+    if found.source.guess is None:
+        raise WrongError("a file that was not read")
+
+
+@cache
+def _recipe(kind: str) -> Any:
+    """How a file of some kind is read."""
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "data.csv")
+        path.write_bytes(_content(kind, "csv"))
+        return recipe_of(analyse(path, Settings(method="average")).source)
 
 
 def damaged_file(rng: Random, folder: Path) -> tuple[Path, Any]:

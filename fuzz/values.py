@@ -126,6 +126,12 @@ def study(rng: Random, most: int = 6) -> CountTable:
     return CountTable(**columns(rng, most, largest=3))
 
 
+def small_cells(rng: Random) -> CountTable:
+    """A table as studies have them: few replicates, some hundred individuals."""
+    n = [rng.randrange(1, 9) for _ in range(rng.randrange(1, 7))]
+    return CountTable(n, [rng.randint(0, size) for size in n], [rng.randrange(1, 200) for _ in n])
+
+
 def shape(rng: Random) -> float:
     """A shape of a Beta prior: usual, sharp, with a pole, or out of all range."""
     return rng.choice(

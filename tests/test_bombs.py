@@ -29,7 +29,7 @@ MOST = 10**9  # bytes of all processes of the server together
 
 
 class Watch:
-    """The memory of a process and all that it started, looked at a hundred times a second."""
+    """The memory of a process and all that it started, looked at 25 times a second."""
 
     def __init__(self, process: int) -> None:
         self.peak, self.ended = 0, threading.Event()
@@ -37,7 +37,7 @@ class Watch:
         self.thread.start()
 
     def _look(self, process: int) -> None:
-        while not self.ended.wait(0.01):
+        while not self.ended.wait(0.04):
             self.peak = max(self.peak, sum(map(memory, family(process))))
 
 

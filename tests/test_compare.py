@@ -270,3 +270,12 @@ def test_models_that_see_different_things_are_compared_through_the_simplest() ->
     one, two = (comparison.difference(name, "common") for name in ("sources", "covariates"))
     assert pair.value == pytest.approx(one.value - two.value)
     assert pair.se == pytest.approx(one.se + two.se)
+
+
+def test_the_correlated_model_of_very_many_cells_is_not_tried_unasked() -> None:
+    n = [n for n in range(1, 21) for _ in range(n + 1)]
+    s = [s for n in range(1, 21) for s in range(n + 1)]
+    found = br.compare(br.CountTable(n, s))
+    assert "correlated" not in found.models
+    assert "up to 200 cells (n, s), as it takes minutes beyond, got 230" in found.refused["correlated"]
+    assert "correlated: it is compared for up to 200 cells" in str(found)

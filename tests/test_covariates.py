@@ -485,7 +485,7 @@ def test_covariates_help_with_few_replicates() -> None:
     ("covariates", "options", "words"),
     [
         ({"age": [1, None, 3]}, {}, "'age' must have no missing values, got 1 of 3"),
-        ({"age": [1, np.inf, 3]}, {}, "'age' must hold finite numbers, got inf"),
+        ({"age": [1, np.inf, 3]}, {}, "'age' must hold finite numbers, up to 1e+100, got inf"),
         ({"site": ["a", None, "b"]}, {}, "'site' must have no missing values, got 1 of 3"),
         ({"age": [1, 2]}, {}, "'age' must have one value per entry (3)"),
         ({"site": ["a", "b", "b"]}, {"reference": {"site": "c"}}, "must be one of 'a', 'b', got 'c'"),

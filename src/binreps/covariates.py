@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from binreps.counts import UNKNOWN, CountTable, entries, is_null
 from binreps.errors import DataError, OptionError
 from binreps.formula import Formula
-from binreps.options import check_mapping, kinds_checked, shown
+from binreps.options import check_mapping, kinds_checked, real, shown
 from binreps.table import Table
 
 Float = NDArray[np.float64]
@@ -28,6 +28,7 @@ MISSING = "missing"
 """The level that a missing value gets if the user says so."""
 
 _MOST_COLUMNS = 200  # of a design: a Laplace approximation of more has 10⁶ third derivatives
+_MOST_NUMBER = 1e100  # whose square is a float
 _SHOWN = 5  # levels in a message
 _LOOKED_AT = 1000  # rows that tell whether numbers repeat enough to be merged
 
@@ -548,12 +549,11 @@ def _numbers(name: str, values: Sequence[Any] | NDArray[Any]) -> Float:
         wrong = [value for value in array.tolist() if not is_null(value) and not _is_number(value)]
         if wrong:
             raise DataError(f"column {name!r} must hold numbers, got {shown(wrong[0])}")
-        array = np.array(
-            [np.nan if is_null(value) else float(value) for value in array.tolist()], dtype=float
-        )
+        array = np.array([np.nan if is_null(value) else real(value) for value in array.tolist()], dtype=float)
     numbers = array.astype(float)
-    if np.any(endless := np.isinf(numbers)):
-        raise DataError(f"column {name!r} must hold finite numbers, got {numbers[endless][0]}")
+    if np.any(endless := np.abs(numbers) > _MOST_NUMBER):
+        rule = f"must hold finite numbers, up to {_MOST_NUMBER:g}"
+        raise DataError(f"column {name!r} {rule}, got {numbers[endless][0]}; use another unit")
     return numbers
 
 
@@ -571,7 +571,10 @@ def _objects(values: Any) -> Any:
 def _column_array(values: Any) -> NDArray[Any]:
     """Any column as an array; a data frame's own nulls stay nulls, and numbers stay numbers."""
     to_list = getattr(values, "to_pylist", None)  # Arrow
-    array = np.asarray(to_list() if to_list else values)
+    try:
+        array = np.asarray(to_list() if to_list else values)
+    except ValueError:
+        raise DataError(f"a covariate must have one value per entry, got {shown(values)}") from None
     if array.dtype.kind in "biufO":
         return array
     return array.astype(object)

@@ -12,6 +12,7 @@ from binreps.run.analysis import Settings
 from binreps.run.data import Data
 from binreps.run.models import MODELS, Offer
 
+_MOST_CELLS = 200  # for which the correlated model is fitted and judged in seconds; beyond, in minutes
 _SATURATED = 3  # replicates up to which two classes describe any counts
 
 
@@ -40,6 +41,9 @@ def compared(data: Data, settings: Settings) -> Comparison:
     found: list[Tried] = []
     refused: dict[str, str] = {}
     for offer in candidates(data, settings):
+        if offer.id == "correlated" and len(data.counts) > _MOST_CELLS:
+            refused[offer.id] = _too_long(len(data.counts))
+            continue
         try:
             make = partial(made, offer, data, settings)
             found.append(tried(offer.id, make, partial(check, loss=settings.loss)))
@@ -48,3 +52,9 @@ def compared(data: Data, settings: Settings) -> Comparison:
                 raise
             refused[offer.id] = str(error)
     return Comparison(tuple(found), settings.loss, refused)
+
+
+def _too_long(cells: int) -> str:
+    """Why a model is not tried unless it is asked for."""
+    rule = f"it is compared for up to {_MOST_CELLS} cells (n, s), as it takes minutes beyond"
+    return f"{rule}, got {cells:,}; it is fitted where it is the model that is asked for"

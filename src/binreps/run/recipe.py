@@ -85,7 +85,8 @@ def _checked(where: str, recipe: Any) -> dict[str, Any]:
     names = column_names(columns)
     if not names or not all(isinstance(name, str) and name for name in names):
         raise DataError(f"{where} holds a recipe whose columns are not names")
-    if not isinstance(table, list) or not isinstance(recipe.get("sheet"), str | None) or "kind" not in recipe:
+    named = isinstance(table, list) and all(isinstance(name, str) for name in table)
+    if not named or not isinstance(recipe.get("sheet"), str | None) or "kind" not in recipe:
         raise DataError(f"{where} holds a recipe that is incomplete")
     return recipe
 
