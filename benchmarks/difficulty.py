@@ -91,7 +91,8 @@ class Chains:
     status: Float
     mean: Float  # of skill and lean
     spread: Float
-    step: Float = field(default_factory=lambda: np.array([0.2, 0.2, 0.5, 0.5]))  # σ, σ b, t_s, t_l
+    # of σ, of σ where σ b stays, of the spreads, and of these where sources are in units of them
+    step: Float = field(default_factory=lambda: np.array([0.2, 0.2, 0.5, 0.5, 0.1, 0.1]))
     tuning: bool = True
     drift: float = 1.0  # 0 where steps go without Newton's, which overshoot where the likelihood is flat
 
@@ -119,7 +120,7 @@ class Chains:
         part = _Part.of(self._logits() + (self.sigma * self.hard)[self.data.of], wrong)
         part = self._items(part, wrong)
         part = self._sources(part, wrong)
-        self._difficulty(part, wrong)
+        self._difficulty(*self._spreads(part.at, part.value, wrong), wrong)
         self._scales()
         self._shifts()
         self._population()
@@ -207,12 +208,27 @@ class Chains:
         self.skill, self.lean = np.where(taken, there, (self.skill, self.lean))
         return part.moved(new, taken[by])
 
-    def _difficulty(self, part: _Part, wrong: Float) -> None:
+    def _spreads(self, at: Float, value: Float, wrong: Float) -> tuple[Float, Float]:
+        """Spreads of skill and lean with the sources in units of them: what sources of few readings need."""
+        turn = 1 - 2 * self.status[self.data.of]  # the lean makes one class of errors likelier
+        for i, (values, sd) in enumerate(((self.skill, SKILL_SD), (self.lean, LEAN_SD))):
+            now = self.spread[i]
+            there = np.abs(now + self.step[4 + i] * self.rng.standard_normal(now.size))
+            move = ((there / now - 1) * (values - self.mean[i]))[self.data.by]
+            new = at + turn * move if i else at - move
+            gain = wrong * new - np.log1p(np.exp(new))
+            taken = self._tuned(4 + i, (gain - value).sum(axis=0) - (there**2 - now**2) / (2 * sd**2))
+            values += np.where(taken, there / now - 1, 0.0) * (values - self.mean[i])
+            at, value = np.where(taken, new, at), np.where(taken, gain, value)
+            self.spread[i] = np.where(taken, there, now)
+        return at, value
+
+    def _difficulty(self, at: Float, value: Float, wrong: Float) -> None:
         """σ, and every effect with it: in its precision as far from the mean by one Newton step as before."""
         data = self.data
-        plain = _Part.of(part.at - (self.sigma * self.hard)[data.of], wrong)
+        plain = _Part.of(at - (self.sigma * self.hard)[data.of], wrong)
         slope, bend = data.items @ plain.slope, data.items @ plain.bend
-        value = data.items @ part.value
+        value = data.items @ value
         for _ in range(_STEPS):
             there = np.abs(self.sigma + self.step[0] * self.rng.standard_normal(self.sigma.size))
             now, then = 1 + self.sigma**2 * bend, 1 + there**2 * bend
@@ -286,7 +302,7 @@ def sampled(
     readings: br.Readings,
     rng: np.random.Generator | int,
     sweeps: int = 1000,
-    most: int = 8000,
+    most: int = 4000,
     chains: int = 8,
 ) -> Sampled:
     """The posterior from several chains, made longer until they agree; the first third does not count."""

@@ -3,7 +3,7 @@
 `python -m benchmarks.difficulty_trials [studies [individuals]]` simulates the studies of
 `benchmarks.calibration_trials` and prints log losses of the model that takes readings for independent, with
 the discount, and with a difficulty of each item (`benchmarks.difficulty`); the largest R̂ of its chains in
-any of the studies, in how many it exceeds 1.05 after 8,000 sweeps, the median number of sweeps, and the least
+any of the studies, in how many it exceeds 1.05 after 4,000 sweeps, the median number of sweeps, and the least
 processor time for each reading, sweep and chain.
 """
 

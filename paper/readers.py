@@ -1,4 +1,4 @@
-"""(g) The mammography study by reader: error rates of each, with and without the discount, and with gold.
+"""(g) The mammography study by reader: error rates of each; with the discount, with gold, with difficulty.
 
 The paper's methods see how many of four readers were positive; here it is known who they were. Everyone's
 score is judged, not 15 women left out: readers have few readings each, and the question is what knowing them
@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from benchmarks.difficulty import sampled
 
 import binreps as br
 from binreps.fits.sampled.calibration import Calibration
@@ -18,12 +19,15 @@ from paper.mammography import COSTS, LAWS, REPLICATES
 from paper.output import Row, write_table
 from paper.settings import Comparison, Progress, Settings, found
 
-METHODS = ("average", "median", "MAP", "Bayes", "sources, independent", "sources, discount", "sources, gold")
+METHODS = (
+    *("average", "median", "MAP", "Bayes"),
+    *("sources, independent", "sources, discount", "sources, gold", "sources, difficulty"),
+)
 
 
 def run(settings: Settings, progress: Progress) -> list[Comparison]:
     """Some data sets under each law, every method."""
-    rng, datasets = settings.rng(7), settings.datasets(20)
+    rng, datasets = settings.rng(7), settings.datasets(12)
     rows: list[Row] = []
     for i, (law, options) in enumerate(LAWS.items()):
         judged = []
@@ -53,6 +57,7 @@ def trial(study: Mammography, rng: np.random.Generator) -> dict[str, tuple[float
     gold = rng.random(truth.size) < 0.1
     known = readings._with(known=np.where(gold, truth, -1).astype(np.int8))
     scores["sources, gold"] = br.fit_sources(known, rng=1, tol=0.1).score(readings)
+    scores["sources, difficulty"] = sampled(readings, 1, sweeps=600, most=1200).score
     rest = truth[~gold]
     return {
         name: (_risk(scores[name][~gold], rest), _log_loss(scores[name][~gold], rest)) for name in METHODS

@@ -145,7 +145,7 @@ def test_scikit_learn_reads_a_column_per_source() -> None:
     assert cross_val_score(classifier, X, made.truth, cv=3).mean() > 0.85
     fitted = classifier.fit(X)
     assert fitted.predict_proba(X[:2]).shape == (2, 2)
-    with pytest.raises(br.DataError, match="4 columns, one per source"):
+    with pytest.raises(br.DataError, match="4 columns as in the fit"):
         fitted.predict(X[:, :3])
 
 

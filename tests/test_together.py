@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pyarrow as pa
@@ -189,3 +189,116 @@ def test_what_is_not_known_of_someone_is_asked_for(ask, sentence: str) -> None:
 @cache
 def _quick():
     return br.fit(votes(), rng=1, tol=0.9, population="site", **LONG)
+
+
+# Other tools -------------------------------------------------------------------------------------------
+
+SAID = [[1, 1, 0], [0, None, 0], [1, 0, 1], [1, 1, 1], [0, 0, 0]]
+SITES, AGES = ["n", "s", "n", "s", "s"], np.array([30.0, 40.0, 50.0, 60.0, 70.0])
+
+
+def sided(side: str) -> Readings:
+    """A few readings in populations, or with an age."""
+    readings = Readings.wide(SAID, list("abc"), [3, 4, 2, 5, 1], [None, 0, 1, None, None])
+    return (
+        readings.in_populations(SITES) if side == "populations" else readings.with_covariates({"age": AGES})
+    )
+
+
+def density_by_hand(readings: Readings, chances: np.ndarray, p: np.ndarray, q: np.ndarray) -> float:
+    """Log likelihood of readings at given chances of being positive, and of error rates ~ Beta(2, 2)."""
+    total = np.log(p * (1 - p)).sum() + np.log(q * (1 - q)).sum()
+    for row, weight, known, chance in zip(SAID, [3, 4, 2, 5, 1], readings.known, chances, strict=True):
+        both = [1 - chance, chance]
+        for j, said in enumerate(row):
+            if said is not None:
+                both[0] *= p[j] if said else 1 - p[j]
+                both[1] *= 1 - q[j] if said else q[j]
+        total += weight * np.log(sum(both) if known == -1 else both[known])
+    return float(total)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("side", ["populations", "covariates"])
+def test_pymc_has_the_same_density_with_both_sides(side: str) -> None:
+    """Up to a constant, at random points."""
+    readings, rng, differences = sided(side), np.random.default_rng(1), []
+    model = br.interop.to_pymc(readings, ALIKE)
+    compiled = model.compile_logp(jacobian=False)
+    for _ in range(4):
+        p, q = rng.uniform(0.05, 0.45, (2, 3))
+        theta, slope = rng.uniform(0.2, 0.8, 2), rng.normal()
+        prior = -0.5 * np.log(theta * (1 - theta)).sum()
+        chances = theta[[0, 1, 0, 1, 1]]
+        values = {"prevalence": theta, "false_positive": p, "false_negative": q}
+        if side == "covariates":
+            values["prevalence"], weight = theta[0], readings.weight
+            mean = np.average(AGES, weights=weight)
+            sd = np.sqrt(np.average((AGES - mean) ** 2, weights=weight))
+            prior = -0.5 * np.log(theta[0] * (1 - theta[0])) - slope**2 / (2 * ALIKE.slope_sd**2)
+            chances = expit(np.log(theta[0] / (1 - theta[0])) + slope * (AGES - mean) / sd)
+        point = {f"{name}_logodds__": np.log(x) - np.log1p(-x) for name, x in values.items()}
+        point |= {"slopes": np.array([slope])} if side == "covariates" else {}
+        there = {variable.name: np.asarray(point[variable.name]) for variable in model.value_vars}
+        differences.append(float(compiled(there)) - prior - density_by_hand(readings, chances, p, q))
+    assert np.ptp(differences) < 1e-6
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("side", ["populations", "covariates"])
+def test_arviz_reads_both_sides(side: str) -> None:
+    fit = fit_sources(sided(side), rng=1, tol=0.5)
+    posterior = br.interop.to_arviz(fit, rng=1).posterior
+    if side == "populations":
+        assert list(posterior["population"].to_numpy()) == ["n", "s"]
+        means = posterior["prevalence_of"].mean(("chain", "draw")).to_numpy()
+        assert means == pytest.approx(fit.prevalence_table()["estimate"], abs=0.02)
+        return
+    slopes = posterior["log_odds"].to_numpy()
+    assert np.median(slopes) == pytest.approx(np.log(fit.odds_ratios()["estimate"][0]), abs=1e-3)
+    assert posterior["intercept"].shape == slopes.shape[:2]
+
+
+def test_readings_are_simulated_with_covariates() -> None:
+    """The log odds are those that were asked for, and the readings know them."""
+    site = np.tile(["a", "b"], 10_000)
+    how = {"covariates": {"site": site}, "log_odds": {"site=b": 2.0}}
+    made = br.simulate(br.Rates(0.3, [0.1, 0.2, 0.3], [0.1, 0.2, 0.3]), 20_000, 2, 1, **how)
+    share = [made.truth[site == name].mean() for name in ("a", "b")]
+    assert np.diff(np.log(share) - np.log1p(-np.array(share)))[0] == pytest.approx(2.0, abs=0.1)
+    assert made.readings.people.terms == ("site=b",)
+    assert made.table()["site"][:4] == ("a", "a", "b", "b")
+    with pytest.raises(br.OptionError, match="log_odds are those of covariates, and there are none"):
+        br.simulate(br.Rates(0.3, 0.1, 0.1), 10, 2, 1, log_odds={"age": 1.0})
+    with pytest.raises(br.OptionError, match="prevalences that differ are those of covariates"):
+        br.simulate(br.Rates([0.3, 0.4], [0.1, 0.2], [0.1, 0.2]), 10, 2, 1)
+
+
+def test_populations_may_be_an_array() -> None:
+    readings = Readings.wide(SAID)
+    assert readings.in_populations(np.array(SITES)) == readings.in_populations(SITES)
+    with pytest.raises(br.DataError, match="one name per record"):
+        readings.in_populations("nsnss")
+
+
+@pytest.mark.slow
+def test_scikit_learn_takes_sources_and_covariates() -> None:
+    """The fit is that of the readings with the last columns as covariates."""
+    pd = pytest.importorskip("pandas")
+    age, _, s = aged(100, 3)
+    said = np.array([[i < k for i in range(2)] for k in np.minimum(s, 2)], float)
+    X = pd.DataFrame({"a": said[:, 0], "b": said[:, 1], "age": age, "site": np.where(age > 50, "x", "y")})
+    quick = partial(fit_sources, rng=1, tol=0.9)
+    classifier = br.interop.SourceClassifier(method=quick, covariates=2).fit(X)
+    readings = Readings.wide(said).with_covariates({"age": age, "site": list(X["site"])})
+    own = quick(readings)
+    assert classifier.fit_.readings == own.readings
+    asked = {"age": age[:5], "site": list(X["site"][:5])}
+    expected = own.predict(Readings.wide(said[:5]), covariates=asked)
+    assert classifier.predict_proba(X[:5])[:, 1] == pytest.approx(expected)
+    for wrong, rule in (
+        (X.iloc[:, :2], "a column for each source, then 2"),
+        (X.iloc[:, 1:], "4 columns as in"),
+    ):
+        with pytest.raises(br.DataError, match=rule):
+            classifier.predict_proba(wrong)

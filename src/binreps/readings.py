@@ -204,7 +204,7 @@ class Readings:
         yes, no = (np.array([row[i] for row in rows], np.int64) for i in (2, 3))
         return cls.counted(names, of, by, yes, no, np.full(len(records), UNKNOWN, np.int8))
 
-    def in_populations(self, names: Sequence[Hashable]) -> Readings:
+    def in_populations(self, names: Iterable[Hashable]) -> Readings:
         """The same in populations, each with a prevalence of its own: the name of that of each record.
 
         Examples
@@ -212,7 +212,7 @@ class Readings:
         >>> Readings.wide([[1, 0], [0, 0]]).in_populations(["north", "south"]).people.populations
         ('north', 'south')
         """
-        listed = list(names) if isinstance(names, Sequence) else []
+        listed = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else []
         if not all(isinstance(name, Hashable) for name in listed):
             raise DataError(f"the name of a population must be a text or a number, got {shown(names)}")
         if len(listed) != len(self):

@@ -90,7 +90,7 @@ def analyse_command(
     prior = opt.make_prior(*shapes, better_than_chance)
     loss = opt.make_loss(cost_false_positive, cost_false_negative, cost_inconclusive)
     settings = opt.make_settings(method, prior, loss, level, up_to, model, independent, merge)
-    _check_folder(out)
+    _check_folder(out, title or author)
     if by:
         if population or truth or recipe or merge:
             rule = "it goes without --population, --truth, --recipe and --merge"
@@ -121,8 +121,10 @@ def _print(analysis: Analysis, as_json: bool) -> None:
         render(analysis, Console())
 
 
-def _check_folder(out: Path | None) -> None:
+def _check_folder(out: Path | None, on_report: str) -> None:
     """Refuse a folder that cannot be made, before any work."""
+    if out is None and on_report:
+        raise OptionError("--title and --author are for the report: add --out with a folder for it")
     if out is not None and out.exists() and not out.is_dir():
         raise OptionError(f"--out must name a folder, got the file {out}")
 

@@ -141,7 +141,8 @@ def _explained(error: Exception) -> tuple[str, int]:
     if isinstance(error, BinrepsError):
         return str(error), 2
     if hasattr(error, "format_message"):  # bad usage, found while parsing
-        return f"{' '.join(str(error.format_message()).split())} (binreps --help shows how)", 2
+        path = getattr(getattr(error, "ctx", None), "command_path", "binreps")
+        return f"{' '.join(str(error.format_message()).split())} ({path} --help shows how)", 2
     if isinstance(error, OSError):
         place = f" {error.filename}" if error.filename else ""
         return f"{error.strerror or error}{place}", 2

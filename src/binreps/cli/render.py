@@ -25,6 +25,7 @@ from binreps.show.wording import (
     next_words,
     profile_words,
     read_words,
+    retrain_words,
 )
 from binreps.table import Table, format_value
 from binreps.words import plural
@@ -81,6 +82,8 @@ def _source_blocks(part: Part) -> Iterator[RenderableType]:
     if len(part.sources) > _SHOWN_SOURCES:
         more = f"… and {len(part.sources) - _SHOWN_SOURCES:,} more sources; --out writes them all"
         yield _indented(Text(more, style="dim"))
+    if words := retrain_words(part.sources):
+        yield _indented(Text(words))
     yield _title("Sources like these")
     yield _indented(grid(part.source_population))
     how = f"numerical error below {part.fit.error:.2f} of a standard deviation; sampled"
@@ -107,7 +110,8 @@ def _part_blocks(part: Part, analysis: Analysis) -> Iterator[RenderableType]:
     yield _title(f"Rates{where}")
     yield _indented(grid(named_rates(part)))
     whose = WAYS[part.believed].name
-    yield _indented(Text(f"lower, upper: {level:.0%} credible interval, {whose}", style="dim"))
+    like = "" if part.sources is None else "; its error rates are those of one more source like these"
+    yield _indented(Text(f"lower, upper: {level:.0%} credible interval, {whose}{like}", style="dim"))
     if part.intraclass is not None:
         estimate, low, high = part.intraclass
         found = f"{estimate:.3f}, from {low:.3f} to {high:.3f}"

@@ -86,7 +86,8 @@ class NextStep:
         """The next step in one line, for an individual whose answer is `decision` so far."""
         again = "Test once more" if self.source is None else f"Ask {self.source} for a reading"
         if decision != "inconclusive":
-            return "No further test is needed."
+            stands = "The answer stands; at their cost more tests would still pay on average."
+            return stands if self.pays else "No further test is needed."
         if not self.pays:
             return "One more test would cost more than it is worth: decide without it, or use another test."
         if all(one.clear for one in self.branches):
@@ -337,6 +338,7 @@ def _heard(fit: Any, said: Mapping[Hashable, Any]) -> Iterator[tuple[str, float]
     for source, answer in said.items():
         n, s = answer if isinstance(answer, tuple | list) else (1, int(answer))
         no, yes = fit.odds(source)
+        source = source if source in fit.sources else f"{source}, whom the fit has not seen"
         for times, word, factor in ((s, "yes", yes), (n - s, "no", no)):
             if times:
                 yield f"{times} × {word} by {source}" if times > 1 else f"a {word} by {source}", factor**times

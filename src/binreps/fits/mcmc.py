@@ -245,7 +245,8 @@ def to_pymc(
     dimension `term`), the design as data `x`, and `prevalence` that at average covariates.
 
     From `Readings` (with a `SourcePrior`) it is the model of `fit_sources`: its error rates have an entry for
-    each source, and `mean_…` and `spread_…` are those of the population of sources.
+    each source, and `mean_…` and `spread_…` are those of the population of sources. In populations
+    the `prevalence` has an entry for each (dimension `population`); with covariates there are `slopes`.
 
     Returns
     -------
@@ -314,7 +315,7 @@ def _sources_model(pm: Any, pt: Any, readings: Readings, prior: Any) -> Any:
     matrix = np.zeros((len(readings), 2 * len(readings.sources)))
     matrix[readings.row, readings.code] = 1 if readings.times is None else readings.times
     with pm.Model(coords={"source": [str(name) for name in readings.sources]}) as model:
-        theta = pm.Beta("prevalence", *chosen.prevalence)
+        odds = _log_odds(pm, pt, readings, chosen)
         rates, means = [], []
         for name in NAMES[1:]:
             m, rho = (_learned(pm, pt, f"{word}_{name}", chosen) for word in ("mean", "spread"))
@@ -331,11 +332,27 @@ def _sources_model(pm: Any, pt: Any, readings: Readings, prior: Any) -> Any:
             pm.Potential(f"component_{component}", pt.switch(margin < 0, 0.0, -np.inf))
         logs = ((pt.log1p(-p), pt.log(p)), (pt.log(q), pt.log1p(-q)))
         said = [pt.dot(matrix, pt.stack(both, axis=1).flatten()) for both in logs]
-        negative, positive = said[0] + pt.log1p(-theta), said[1] + pt.log(theta)
+        negative, positive = said[0] - pt.softplus(odds), said[1] - pt.softplus(-odds)
         known = readings.known
         either = pt.switch(known == UNKNOWN, pt.logaddexp(negative, positive), negative)
         pm.Potential("likelihood", (readings.weight * pt.switch(known == 1, positive, either)).sum())
     return model
+
+
+def _log_odds(pm: Any, pt: Any, readings: Readings, prior: SourcePrior) -> Any:
+    """The log odds of being positive before any reading: of everyone, by population, or by covariates."""
+    people = readings.people
+    dims: str | None = None
+    if people is not None:
+        dims = "population" if people.by_population else "term"
+        pm.modelcontext(None).add_coord(dims, [str(name) for name in people.terms])
+    theta = pm.Beta("prevalence", *prior.prevalence, dims=dims if dims == "population" else None)
+    odds = pt.log(theta) - pt.log1p(-theta)
+    if people is None:
+        return odds
+    if people.by_population:
+        return odds[people.values[0]]
+    return odds + people.rows[:, 1:] @ pm.Normal("slopes", 0.0, prior.slope_sd, dims="term")
 
 
 def _learned(pm: Any, pt: Any, name: str, prior: SourcePrior) -> Any:

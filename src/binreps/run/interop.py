@@ -50,7 +50,8 @@ def to_arviz(
         The exact posterior is drawn from independently: no burn-in, and R̂ is 1 but for chance. The draws of
         `fit_mcmc` are taken as they are, chain by chain, with their divergences. A fit by source gives its
         chains of prevalence, of the error rates by `source`, and of their population, and the log likelihood
-        of each individual's `readings`; for it `rng` and `draws` do nothing.
+        of each individual's `readings`; for it `rng` and `draws` do nothing. Its `prevalence` is the average
+        one; in populations `prevalence_of` has that of each (dimension `population`).
         With covariates the posterior has `intercept` (at average covariates) and `log_odds` per unit of each
         column (dimension `term`) too.
     rng : numpy.random.Generator or int
@@ -131,14 +132,29 @@ def _sources_tree(fit: SourcesFit) -> Any:
     chains, kept = fit.posterior.sampled.logs.shape[2:]
     _refuse_too_many(data.individuals, chains * kept)
     likelihood = np.moveaxis(fit.posterior.log_likelihoods(data), 0, -1)
+    side, by_side = _side(fit)
+    posterior = {name: np.asarray(values, float) for name, values in {**parameters(fit), **side}.items()}
     groups: dict[str, dict[str, Any]] = {
-        "posterior": {name: np.asarray(values, float) for name, values in parameters(fit).items()},
+        "posterior": posterior,
         "constant_data": {"known": np.repeat(data.known, data.weight)},
     }
     if likelihood.shape[1] == kept:  # beyond some work fewer draws answer
         groups["log_likelihood"] = {"readings": np.repeat(likelihood, data.weight, axis=-1).astype(float)}
     dims = {name: ["source"] for name in NAMES[1:]} | {x: ["individual"] for x in ("readings", "known")}
-    return _tree(groups, dims=dims, coords={"source": [str(name) for name in fit.sources]})
+    coords = {"source": [str(name) for name in fit.sources], **by_side}
+    own = {"prevalence_of": ["population"], "log_odds": ["term"]}
+    return _tree(groups, dims={**dims, **{name: own[name] for name in own if name in side}}, coords=coords)
+
+
+def _side(fit: SourcesFit) -> tuple[dict[str, Any], dict[str, list[str]]]:
+    """What the prevalence depends on in a fit by source: draws (chains, draws, …), and the names of these."""
+    people, side = fit.readings.people, fit.posterior.sampled.side
+    if people is None or side is None:
+        return {}, {}
+    draws, names = np.moveaxis(side.draws.astype(float), 0, -1), [str(name) for name in people.terms]
+    if people.by_population:
+        return {"prevalence_of": expit(draws)}, {"population": names}
+    return {"intercept": draws[..., 0], "log_odds": draws[..., 1:] / people.study.sd}, {"term": names}
 
 
 def _with_evidence(counts: CountTable) -> CountTable:

@@ -246,7 +246,9 @@ def write_json(content: Any, path: PathLike) -> None:
 
 
 def read_json(path: PathLike) -> Any:
-    """The content of a JSON file."""
+    """The content of a JSON file, or of summary.json in a folder of results."""
+    if (Path(path) / "summary.json").is_file():
+        path = Path(path) / "summary.json"
     if Path(path).exists() and not Path(path).is_file():  # reading a pipe or a device may never end
         raise DataError(f"{path} is not a file that can be read")
     try:

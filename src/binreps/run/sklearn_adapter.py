@@ -17,6 +17,7 @@ from binreps.fits.bayes import fit_bayes
 from binreps.fits.covariates import fit_covariates
 from binreps.fits.sources import fit_sources
 from binreps.model import Float
+from binreps.options import check_whole
 from binreps.readings import Readings
 
 try:
@@ -132,7 +133,8 @@ class ReplicateClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 class SourceClassifier(ReplicateClassifier):
     """Positive or negative from what each source said, with or without labels.
 
-    X has one column per source: 0, 1, or NaN where it said nothing. All else is as in `ReplicateClassifier`.
+    X has one column per source: 0, 1, or NaN where it said nothing; then covariates, if there are any. All
+    else is as in `ReplicateClassifier`.
 
     Parameters
     ----------
@@ -140,6 +142,9 @@ class SourceClassifier(ReplicateClassifier):
         From `Readings` to a fit; `fit_sources` with the seed 1 if not given.
     independent : bool
         Whether readings of one individual are independent given its status, if no method is given.
+    covariates : int
+        How many columns of X, the last ones, are covariates that the prevalence may depend on; a population
+        is one of them.
     loss, inconclusive, use_known
         As in `ReplicateClassifier`.
 
@@ -158,34 +163,49 @@ class SourceClassifier(ReplicateClassifier):
         loss: Loss | None = None,
         inconclusive: float = -1,
         use_known: bool = False,
+        covariates: int = 0,
     ) -> None:
         self.method: Any = method
         self.independent = independent
         self.loss = loss
         self.inconclusive = inconclusive
         self.use_known = use_known
+        self.covariates: Any = covariates
 
     def fit(
         self, X: ArrayLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
     ) -> SourceClassifier:
         """Fit the rates of each column."""
-        array = np.asarray(X)
+        said, more = self._parts(X)
         if self.use_known and y is None:
             raise OptionError("use_known=True needs the labels y, got none")
-        known = _known(y, len(array)) if self.use_known and y is not None else None
-        readings = Readings.wide(array, weight=sample_weight, known=known)
+        known = _known(y, len(said)) if self.use_known and y is not None else None
+        readings = Readings.wide(said, weight=sample_weight, known=known).with_covariates(more)
         self.fit_ = (self.method or partial(fit_sources, rng=1, independent=self.independent))(readings)
         self.classes_ = np.array([0, 1])
-        self.n_features_in_ = array.shape[1]
+        self.n_features_in_ = said.shape[1] + len(more)
         return self
+
+    def _parts(self, X: Any) -> tuple[NDArray[Any], dict[str, NDArray[Any]]]:
+        """What each source said, and the covariates by name."""
+        check_whole("covariates", self.covariates, 0, 10**6)
+        array, first = np.asarray(X), np.ndim(X) == 2 and np.shape(X)[1] - self.covariates
+        if not first or first < 1:
+            rule = f"X must have a column for each source, then {self.covariates} of covariates"
+            raise DataError(f"{rule}, got shape {array.shape}")
+        names = [str(name) for name in getattr(X, "columns", range(array.shape[1]))]
+        more = {names[i]: _plain(array[:, i]) for i in range(int(first), array.shape[1])}
+        return _plain(array[:, :first]), more
 
     def predict_proba(self, X: ArrayLike) -> Float:
         """The probabilities of being negative and positive, one row per new individual."""
         check_is_fitted(self)
-        array = np.asarray(X)
-        if array.ndim != 2 or array.shape[1] != self.n_features_in_:
-            raise DataError(f"X must have {self.n_features_in_} columns, one per source, got {array.shape}")
-        positive = self.fit_.predict(Readings.wide(array))
+        said, more = self._parts(X)
+        if said.shape[1] + len(more) != self.n_features_in_:
+            rule = f"X must have {self.n_features_in_} columns as in the fit"
+            raise DataError(f"{rule}, got {said.shape[1] + len(more)}")
+        asked = {"covariates": more} if more else {}
+        positive = self.fit_.predict(Readings.wide(said), **asked)
         return np.column_stack([1 - positive, positive])
 
 

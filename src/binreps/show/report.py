@@ -28,6 +28,7 @@ from binreps.show.wording import (
     profile_words,
     python_lines,
     read_words,
+    retrain_words,
     threshold_words,
 )
 from binreps.table import Table, format_value
@@ -216,8 +217,7 @@ def _source_words(part: Part) -> str:
     """Who read, and who is poor, in a sentence."""
     if part.sources is None:
         return ""
-    poor = [str(row["source"]) for row in part.sources if row["worse_than_chance"] > 0.5]
-    worse = f" Worse than chance: {', '.join(poor[:_NAMES])}." if poor else ""
+    worse = f" {retrain_words(part.sources)}".rstrip()
     shown = ", of whom those who err most are shown" if len(part.sources) > _NAMES else ""
     names = f"{plural(len(part.sources), 'source')} gave the readings{shown}; all of them below."
     return f"{names}{worse} Who said what decides: `binreps decide --source` answers for the next individual."

@@ -19,6 +19,8 @@ from binreps.table import Table, format_value
 from binreps.tables.roles import PARTS
 from binreps.words import chance, listed, percents, plural
 
+_TOLD = 12  # sources that a sentence names
+
 REFERENCES = (
     "Royer-Carenzi M, Lorenzo G, Pudlo P. Reconciling binary replicates: beyond the average. "
     "Statistics in Medicine, 2026. arXiv:2501.13745.",
@@ -309,6 +311,19 @@ def threshold_words(loss: Loss) -> tuple[str, str, str]:
 def method_name(analysis: Analysis) -> str:
     """The name of what decides."""
     return WAYS[analysis.main.deciding].name
+
+
+def retrain_words(sources: Table) -> str:
+    """Which sources to talk to, and why; nothing if all read alike.
+
+    Examples
+    --------
+    >>> retrain_words(Table({"source": ["ann", "bob"], "verdict": ["", "calls too much"]}))
+    'To talk to, or retrain: bob (calls too much).'
+    """
+    told = [f"{row['source']} ({row['verdict']})" for row in sources if row["verdict"]]
+    more = f" and {len(told) - _TOLD:,} more" if len(told) > _TOLD else ""
+    return f"To talk to, or retrain: {', '.join(told[:_TOLD])}{more}." if told else ""
 
 
 def model_rows(comparison: Comparison) -> Table:

@@ -109,8 +109,7 @@ def simulate(
     """Draw individuals from the model, each with replicates, positives and a true status.
 
     Where the error rates are arrays, each entry is a source: every individual is read once by as many
-    different
-    sources as it has replicates, and a `SourceSimulation` comes back.
+    different sources as it has replicates, and a `SourceSimulation` comes back.
 
     Parameters
     ----------
@@ -124,7 +123,8 @@ def simulate(
     rng : numpy.random.Generator or int
         The source of randomness, or a seed for one.
     covariates : mapping of name to array_like, optional
-        One value per individual. `rates.prevalence` is then the prevalence at average covariates.
+        One value per individual. `rates.prevalence` is then the prevalence at average covariates. Populations
+        are a category of which each level has its `log_odds`.
     log_odds : mapping of name to float, optional
         What one unit of a number, or a level such as `"site=north"` against the reference, adds to the log
         odds of being positive; 0 if not named.
@@ -149,12 +149,14 @@ def simulate(
     Readings: 200 individuals, 600 readings by 3 sources, 200 records
     """
     check_kind("rates", rates, Rates)
+    if log_odds and covariates is None:
+        raise OptionError(f"log_odds are those of covariates, and there are none, got {shown(log_odds)}")
     if np.ndim(rates.false_positive) or np.ndim(rates.false_negative):
-        return _simulate_sources(rates, _individuals(individuals), _choices(replicates), generator(rng))
+        return _simulate_sources(rates, individuals, replicates, generator(rng), covariates, log_odds)
     theta, p, q = _three_numbers(rates)
     size, choices, rng = _individuals(individuals), _choices(replicates), generator(rng)
     n = rng.choice(choices, size)
-    chance = theta if covariates is None else _chances(theta, size, covariates, dict(log_odds or {}))
+    chance = _chances(theta, size, covariates, log_odds)
     truth = (rng.random(size) < chance).astype(np.int64)
     s = rng.binomial(n, np.where(truth == 1, 1 - q, p))
     for column in (n, s, truth):
@@ -162,8 +164,13 @@ def simulate(
     return Simulation(n, s, truth, covariates)
 
 
-def _chances(theta: float, size: int, covariates: Mapping[str, Any], log_odds: dict[str, float]) -> Float:
-    """The prevalence of everyone by their covariates."""
+def _chances(
+    theta: float, size: int, covariates: Mapping[str, Any] | None, given: Mapping[str, float] | None
+) -> Any:
+    """The prevalence, of everyone by their covariates where there are any."""
+    if covariates is None:
+        return theta
+    log_odds = dict(given or {})
     zeros = np.zeros(size, np.int64)
     table = CovariateTable(zeros, zeros, covariates)
     if more := [name for name in log_odds if name not in table.terms]:
@@ -186,6 +193,8 @@ class SourceSimulation:
         Status of each individual, 0 or 1.
     sources : int
         How many there are, whether they read anyone or not.
+    covariates : mapping of name to array, optional
+        What the prevalence depended on.
     """
 
     individual: NDArray[np.int64]
@@ -193,37 +202,49 @@ class SourceSimulation:
     result: NDArray[np.int64]
     truth: NDArray[np.int64]
     sources: int
+    covariates: Mapping[str, Any] | None = None
 
     @property
     def readings(self) -> Readings:
         """The readings as a study sees them: source j is called j + 1, every status is unknown."""
         names = range(1, self.sources + 1)
         unknown = np.full(self.truth.size, UNKNOWN, np.int8)
-        return Readings.counted(names, self.individual, self.source, self.result, 1 - self.result, unknown)
+        plain = Readings.counted(names, self.individual, self.source, self.result, 1 - self.result, unknown)
+        return plain.with_covariates(self.covariates or {})
 
     def table(self) -> Table:
         """One row per reading."""
         columns: dict[str, Any] = {"individual": self.individual + 1, "source": self.source + 1}
         columns |= {"result": self.result, "truth": self.truth[self.individual]}
+        for name, values in (self.covariates or {}).items():
+            columns[name] = np.asarray(values)[self.individual]
         return Table(columns)
 
 
 def _simulate_sources(
-    rates: Rates, size: int, choices: NDArray[np.int64], rng: np.random.Generator
+    rates: Rates,
+    individuals: int,
+    replicates: Replicates,
+    rng: np.random.Generator,
+    covariates: Mapping[str, Any] | None,
+    log_odds: Mapping[str, float] | None,
 ) -> SourceSimulation:
     """Readings by different sources, drawn at random for each individual."""
+    size, choices = _individuals(individuals), _choices(replicates)
     p, q = np.broadcast_arrays(np.atleast_1d(rates.false_positive), np.atleast_1d(rates.false_negative))
     if np.ndim(rates.prevalence) or p.ndim != 1 or np.isnan([rates.prevalence, *p, *q]).any():
-        raise OptionError("rates must have one prevalence and an error rate of each source, none missing")
+        rule = "rates must have one prevalence and an error rate of each source, none missing"
+        raise OptionError(f"{rule}; prevalences that differ are those of covariates")
     if choices.max() > p.size:
         raise OptionError(f"replicates must be at most the number of sources, {p.size}, got {choices.max()}")
     n = rng.choice(choices, size)
-    truth = (rng.random(size) < rates.prevalence).astype(np.int64)
+    truth = (rng.random(size) < _chances(rates.prevalence, size, covariates, log_odds)).astype(np.int64)
     of = np.repeat(np.arange(size), n)
     chosen = [rng.choice(p.size, k, replace=False) for k in n.tolist()]
     by = np.concatenate([np.zeros(0, np.int64), *chosen]).astype(np.int64)
     chance = np.where(truth[of] == 1, 1 - q[by], p[by])
-    return SourceSimulation(of, by, (rng.random(of.size) < chance).astype(np.int64), truth, p.size)
+    result = (rng.random(of.size) < chance).astype(np.int64)
+    return SourceSimulation(of, by, result, truth, p.size, covariates)
 
 
 @kinds_checked

@@ -157,7 +157,7 @@ class SourcesPosterior(Posterior):
     def few(self, readings: Readings, size: int, *, new: bool) -> Few:
         """Draws that together say of these records what all draws say, chosen one by one (herding).
 
-        That is the means of their chances, and how far these spread.
+        They agree in the mean of each chance, and in how far it spreads.
         For new individuals they are moved so that the mean of each rate, to the power of the discount, is
         that of all draws: a prediction is a ratio of means of products of these.
         """
