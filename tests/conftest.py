@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,11 @@ from shared_data import golden_values, periodontal_data
 settings.register_profile("patient", deadline=None)  # a busy machine is no failure
 settings.register_profile("quick", deadline=None, max_examples=25)  # of `make quick`
 settings.load_profile("patient")
+
+NEEDED = {"spark_cluster.py": "pyspark", "test_web_browser.py": "axe_playwright_python"}
+collect_ignore = [
+    name for name, module in NEEDED.items() if not find_spec(module)
+]  # `--group quick` has none
 
 
 @pytest.fixture(scope="session")

@@ -121,6 +121,7 @@ class Rough(BayesFit):
 
 
 def chains_that_did_not_mix(counts: CountTable) -> McmcFit:
+    pytest.importorskip("arviz")
     draws = bayes(counts).draws(80, rng=1)
     shifted = [np.reshape(rate, (4, 20)) + np.array([[0.0], [0.0], [0.0], [0.1]]) for rate in draws]
     diverging = np.arange(80).reshape(4, 20) < 7

@@ -212,7 +212,11 @@ class Readings:
         >>> Readings.wide([[1, 0], [0, 0]]).in_populations(["north", "south"]).people.populations
         ('north', 'south')
         """
-        listed = list(names) if isinstance(names, Iterable) and not isinstance(names, str) else []
+        listed = (
+            list(names)
+            if isinstance(names, Iterable) and not isinstance(names, str) and not is_single(names)
+            else []
+        )
         if not all(isinstance(name, Hashable) for name in listed):
             raise DataError(f"the name of a population must be a text or a number, got {shown(names)}")
         if len(listed) != len(self):

@@ -13,7 +13,6 @@ the individual's own results say about the rates is included, and P is a marting
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -27,7 +26,7 @@ from binreps.errors import DataError, FitError, OptionError
 from binreps.fits.base import Fit, check_counts, check_one_population
 from binreps.fits.posterior import Nodes
 from binreps.model import ALIKE, Float, Model, Records, checked_pairs, score_at
-from binreps.options import check_whole, kinds_checked
+from binreps.options import check_whole, kinds_checked, real, shown
 from binreps.table import Table
 
 MEASURE = "measure"
@@ -596,10 +595,9 @@ def _shared_out(
 
 def _checked_cost(value: object) -> float:
     """The cost of a replicate, finite and ≥ 0."""
-    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-    if not number or not 0 <= value <= sys.float_info.max:  # type: ignore[operator]
-        raise OptionError(f"cost_per_replicate must be a finite cost ≥ 0, got {value!r}")
-    return float(value)  # type: ignore[arg-type]
+    if isinstance(value, bool) or not 0 <= real(value) < np.inf:
+        raise OptionError(f"cost_per_replicate must be a finite cost ≥ 0, got {shown(value)}")
+    return real(value)
 
 
 def _checked_start(start: object) -> tuple[int, int]:

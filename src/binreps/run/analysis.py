@@ -25,7 +25,7 @@ from binreps.fits.base import checked_prior, rates_rows
 from binreps.fits.point.simple import fit_known
 from binreps.model import NAMES, Prior
 from binreps.notes import Note
-from binreps.options import check_level, check_whole, kinds_checked
+from binreps.options import check_level, check_whole, kinds_checked, shown
 from binreps.run.methods import check_method
 from binreps.run.models import AUTO, MODELS, WAYS, check_model
 from binreps.table import Table
@@ -59,6 +59,9 @@ class Settings:
     merge: tuple[tuple[str, ...], ...] = ()  # sources to take for one: then the model is that by source
 
     def __post_init__(self) -> None:
+        groups = self.merge if isinstance(self.merge, tuple | list) else [None]
+        if not all(isinstance(group, tuple | list) for group in groups):
+            raise OptionError(f"merge must be a list of lists of names, got {shown(self.merge)}")
         if self.merge and self.model in (None, AUTO):
             object.__setattr__(self, "model", "sources")
         check_method(self.method)

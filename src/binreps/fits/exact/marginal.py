@@ -316,9 +316,10 @@ class Wave(Marginal):
         for edge, end, beyond in ((low, first, x < low), (high, last, x > high)):
             if np.any(beyond) and np.isfinite(end) and edge != end:
                 away = np.abs(x - end)[beyond] / abs(edge - end)  # the edge is 1, and four points lead there
-                four = self._log_density(end + (edge - end) * np.arange(1.0, 5.0))
-                logs = np.where(beyond, 0.0, logs)
-                logs[beyond] = _cubic(away - 1) @ four
+                places = end + (edge - end) * np.arange(1.0, 5.0)
+                logs = np.where(beyond, -np.inf, logs)
+                if low <= places[-1] <= high:  # otherwise the end is far from all of it
+                    logs[beyond] = _cubic(away - 1) @ self._log_density(places)
         return np.nan_to_num(np.exp(logs), nan=0.0)[()]  # all of it at one end, as floats see it
 
     def _log_density(self, x: Float) -> Float:

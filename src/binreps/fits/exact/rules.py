@@ -259,9 +259,10 @@ def log_mass(density: Density, chart: Chart, weight: Callable[[Place], Float] | 
 
     def function(x: Float) -> Float:
         place = chart.place(x)
-        value = density(place) + place.log_volume
-        if weight is not None:
-            value = value + weight(place)
+        with np.errstate(invalid="ignore"):
+            value = density(place) + place.log_volume
+            if weight is not None:
+                value = value + weight(place)
         return np.where(np.isnan(value), -np.inf, value)  # ∞ − ∞ beyond what floats hold
 
     return function

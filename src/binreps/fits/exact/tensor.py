@@ -154,8 +154,9 @@ def log_likelihoods(density: Density, theta: Float, errors: Place, rest: Float |
     total, product, mixture = np.zeros(shape), np.ones(shape), np.empty(shape)
     up, down, room = theta, 1 - theta if rest is None else rest, 0.0
     if density.many:
-        for change, weight in density.changes(up, errors):
-            total += weight * np.log1p(np.maximum(change, -1 + 1e-300))
+        with np.errstate(divide="ignore"):  # where neither class can give the results, as floats see it
+            for change, weight in density.changes(up, errors):
+                total += weight * np.log1p(np.maximum(change, -1.0))
         return total
     for negative, positive, weight in density.log_ratios(errors):
         highest = max(float(negative.max()), float(positive.max()))
