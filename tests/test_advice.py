@@ -126,10 +126,10 @@ def test_the_words_for_the_command_line_are_what_analyse_takes(tmp_path: Path) -
         words = action.words("command").removeprefix("binreps analyse ").replace("a,b", "2,20").split()
         words = [COLUMNS[action.value] if word == "COLUMN" else word for word in words]
         named = ["--individual", "patient", "--result", "test"]
-        named += ["--source", "reader"] if action == Action("model", "sources") else []
-        named += (
-            [] if {"--model", "--method"} & set(words) or action.value == "source" else ["--model", "common"]
-        )
+        by_source = action.id == "merge" or action == Action("model", "sources")
+        named += ["--source", "reader"] if by_source else []
+        free = by_source or {"--model", "--method"} & set(words) or action.value == "source"
+        named += [] if free else ["--model", "common"]
         done = CliRunner().invoke(app, ["analyse", str(path), *named, *words])
         assert done.exit_code == 0, (action, done.output)
 
