@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
 from binreps.counts import UNKNOWN, CountTable
-from binreps.fits.exact.chart import Box, errors_at
-from binreps.fits.exact.density import Density
+from binreps.fits.exact.chart import Place
+from binreps.fits.exact.density import Density, Mixtures
 from binreps.fits.exact.gauss import Interval, Series, jacobi_rule
-from binreps.fits.exact.tensor import log_likelihoods, rate_interval, rate_weights
-from binreps.model import ALIKE, Float, Prior
+from binreps.fits.exact.tensor import rate_interval, rate_weights
+from binreps.model import Float, Prior
 
 _FALL = (25.0, 27.0, 31.0)  # a line of θ ends where the density has fallen by so much: least, aim, most
 _EDGE = 600.0  # logits that are as good as infinite
@@ -71,17 +71,17 @@ def draw_rows(interval: Interval, masses: Float, u: Float) -> Float:
 
 
 class Conditional:
-    """The density of logit θ in one population, at many points (p, q)."""
+    """The density of logit θ in one population, at many pairs of error rates."""
 
-    def __init__(self, counts: CountTable, prior: Prior, p: Float, q: Float) -> None:
-        negative, positive = ALIKE.log_classes(counts, p, q)
+    def __init__(self, density: Density, errors: Place) -> None:
+        negative, positive = density.log_classes(errors)
         top = np.maximum(negative, positive)
         self._positive, self._negative = np.exp(positive - top), np.exp(negative - top)
-        self._weight = counts.weight.astype(float)
+        self._weight = density.weight
         self._base = self._weight @ top
-        self._a, self._b = prior.prevalence
+        self._a, self._b = density.prior.prevalence
         self._total = self._a + self._b + float(self._weight.sum())
-        self._guess = _corrected_prevalence(counts, p, q)
+        self._guess = _corrected_prevalence(density.counts, errors.p, errors.q)
 
     def value(self, u: Float) -> Float:
         """Logarithm of the density at logits u, without the prior's constant."""
@@ -165,7 +165,7 @@ def _corrected_prevalence(counts: CountTable, p: Float, q: Float) -> Float:
 
 
 class Inner(NamedTuple):
-    """One population's θ integrated out at many points (p, q)."""
+    """One population's θ integrated out at many pairs of error rates."""
 
     log_mass: Float  # relative to the likelihood at the centre
     mean: Float
@@ -174,34 +174,21 @@ class Inner(NamedTuple):
     upper: Float
 
 
-class Population:
-    """One population: its likelihood, and its θ integrated out."""
+def masses(density: Density, lines: Lines, errors: Place, size: int) -> tuple[Float, Float]:
+    """Nodes of θ and log masses there, both of shape (pairs, nodes)."""
+    theta, weights = lines.rule(density.prior, size)
+    return theta, Mixtures(density, errors).log_ratios(theta, 1 - theta) + weights
 
-    def __init__(self, counts: CountTable, prior: Prior, p: float, q: float) -> None:
-        self.counts, self.prior = counts, prior
-        peak, _ = Conditional(counts, prior, np.array([p]), np.array([q])).peak
-        chart = Box(ALIKE, prior.region)
-        self.density = Density(counts, prior, chart.place(chart.coordinates(expit(peak), p, q)))
 
-    def lines(self, p: Float, q: Float) -> Lines:
-        """The conditional supports of θ."""
-        return Conditional(self.counts, self.prior, p, q).lines()
-
-    def masses(self, lines: Lines, p: Float, q: Float, size: int) -> tuple[Float, Float]:
-        """Nodes of θ and log masses there, both of shape (points, nodes)."""
-        theta, weights = lines.rule(self.prior, size)
-        errors = errors_at(p[:, None], q[:, None])
-        return theta, log_likelihoods(self.density, theta, errors) + weights
-
-    def integrate(self, p: Float, q: Float, size: int) -> Inner:
-        """Integrate θ out."""
-        lines = self.lines(p, q)
-        theta, log_mass = self.masses(lines, p, q, size)
-        top = log_mass.max(axis=1)
-        mass = np.exp(log_mass - top[:, None])
-        total = mass.sum(axis=1)
-        away = theta - lines.lower[:, None]
-        shift = np.einsum("ij,ij->i", mass, away) / total
-        away -= shift[:, None]
-        variance = np.einsum("ij,ij,ij->i", mass, away, away) / total
-        return Inner(top + np.log(total), lines.lower + shift, variance, lines.lower, lines.upper)
+def integrated(density: Density, errors: Place, size: int) -> Inner:
+    """θ integrated out."""
+    lines = Conditional(density, errors).lines()
+    theta, log_mass = masses(density, lines, errors, size)
+    top = log_mass.max(axis=1)
+    mass = np.exp(log_mass - top[:, None])
+    total = mass.sum(axis=1)
+    away = theta - lines.lower[:, None]
+    shift = np.einsum("ij,ij->i", mass, away) / total
+    away -= shift[:, None]
+    variance = np.einsum("ij,ij,ij->i", mass, away, away) / total
+    return Inner(top + np.log(total), lines.lower + shift, variance, lines.lower, lines.upper)
