@@ -354,7 +354,7 @@ def test_populations_with_one_replicate_are_right(populations: dict[str, CountTa
     found = np.array([*fit.rates.prevalence, fit.rates.false_positive, fit.rates.false_negative])
     spread = np.array([*fit.sd.prevalence, fit.sd.false_positive, fit.sd.false_negative])
     assert oracle.agreement < 1e-7
-    assert fit.error < 1e-6
+    assert fit.error < 1e-5
     allowed = fit.error + oracle.agreement
     assert np.abs((found - oracle.mean) / oracle.sd).max() < allowed
     assert np.abs(spread / oracle.sd - 1).max() < allowed
@@ -420,7 +420,7 @@ def test_one_cell_of_any_weight_is_what_its_limit_says(weight: int, better: bool
     mass = w * (1 - rest) * np.sqrt(rest) * ((x + 1) / 2 if better else 0.25)
     moments = [float(mass @ (1 - rest) ** k / mass.sum()) for k in (1, 2)]
     # no float beside 1 is closer; better than chance, the sd of θ rests on a tail that ends nowhere
-    open_tail = 4.0 if better and weight > 10**12 else 0.0
+    open_tail = 0.1 if better and weight >= 10**12 else 0.0
     assert error < max(0.01, 2 * float(np.finfo(float).eps) / sd_theta, open_tail)
     assert theta > 1 - 1e-8
     assert p == pytest.approx(moments[0], rel=1e-4)
@@ -469,7 +469,7 @@ def test_a_trillion_individuals_with_up_to_ten_thousand_replicates_have_the_mode
     counts, flat = CountTable(n, s, weight), Prior((1, 1), (1, 1), (1, 1))
     fit, mode = fit_bayes(counts, flat), fit_map(counts, flat)
     assert fit.error < 1e-3
-    assert np.abs(np.subtract(list(fit.rates), list(mode.rates)) / list(fit.sd)).max() < fit.error
+    assert np.abs(np.subtract(list(fit.rates), list(mode.rates)) / list(fit.sd)).max() < fit.error + 1e-6
 
 
 def test_new_individuals_of_a_trillion_tested_once_are_as_those_of_the_data() -> None:
@@ -477,10 +477,13 @@ def test_new_individuals_of_a_trillion_tested_once_are_as_those_of_the_data() ->
     script = (
         "import binreps as br\n"
         "fit = br.fit_bayes(br.CountTable([1, 1], [0, 1], [6 * 10**11, 4 * 10**11]))\n"
-        "print(*fit.score(1, [0, 1]), *fit.predict(1, [0, 1]))"
+        "print(*fit.score(1, [0, 1]), *fit.predict(1, [0, 1]))\n"
+        "print(*fit.score_error(1, [0, 1]) + fit.predict_error(1, [0, 1]))"
     )
-    first, second, *predicted = in_time(script, 60)
-    assert predicted == pytest.approx([first, second], abs=1e-9)
+    first, second, third, fourth, *errors = in_time(script, 60)
+    assert max(errors) < 1e-3
+    assert abs(third - first) < errors[0]
+    assert abs(fourth - second) < errors[1]
 
 
 @pytest.mark.slow

@@ -100,13 +100,13 @@ class Density:
             positive[self.counts.known == 0] = -np.inf
         return negative, positive
 
-    def changes(self, errors: Place) -> tuple[Float, Float, Float]:
-        """The mixture over that at the centre, minus 1, is level + slope · (θ − centre): all three."""
+    def changes(self, errors: Place) -> tuple[Float, Float]:
+        """The mixture over that at the centre, minus 1, is level + slope · (θ − centre): both."""
         up, down = expit(self.centre.u), expit(-self.centre.u)
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
             negative, positive = (np.expm1(np.minimum(log, _SAFE)) for log in self._class_changes(errors))
             slope = self._positive / up * (1 + positive) - self._negative / down * (1 + negative)
-            return self._positive * positive + self._negative * negative, slope, up
+            return self._positive * positive + self._negative * negative, slope
 
     def _class_changes(self, place: Place) -> tuple[Float, Float]:
         """The change of log P(s | T = 0) and of log P(s | T = 1) from the centre, along a new first axis."""
@@ -133,15 +133,21 @@ class Mixtures:
 
     def __init__(self, density: Density, errors: Place) -> None:
         self.density, self.errors, self.weight = density, errors, density.weight
-        if density.many:
-            self._level, self._slope, self._centre = density.changes(errors)
 
     @cached_property
-    def _classes(self) -> tuple[Float, Float, Float]:
-        """The likelihoods of either class over the larger one, and the logarithm of that."""
+    def _changes(self) -> Linear:
+        """Mixtures minus 1, by θ − centre and 1."""
+        level, slope = self.density.changes(self.errors)
+        return Linear(slope, level)
+
+    @cached_property
+    def _classes(self) -> tuple[Linear, Float]:
+        """Mixtures over the larger class likelihood, by θ and 1 − θ, and the logarithm of that."""
         negative, positive = self.density.log_classes(self.errors)
         top = np.maximum(negative, positive)
-        return np.exp(negative - top), np.exp(positive - top), top
+        negative -= top
+        positive -= top
+        return Linear(np.exp(positive, out=positive), np.exp(negative, out=negative)), top
 
     def log_ratios(self, theta: Float, rest: Float) -> Float:
         """log L − log L(centre) at each pair of error rates (first axis) and θ: those of all, or its own."""
@@ -159,35 +165,41 @@ class Mixtures:
 
     def _log_ratios(self, theta: Float, rest: Float, some: slice) -> Float:
         if not self.density.many:
-            return self._of_classes(theta, rest, some)
-        away = theta - self._centre if self._centre < 0.5 else (1 - self._centre) - rest
-        change = _linear(self._slope[:, some], away, self._level[:, some], np.ones_like(away))
+            mixtures, tops = self._classes
+            mixture = mixtures.at(theta, rest, some)
+            return np.asarray(
+                (self.weight @ tops[:, some])[:, None] + self._added_up(np.log(mixture, out=mixture))
+            )
+        u = self.density.centre.u[0]
+        away = theta - expit(u) if u < 0 else expit(-u) - rest
+        change = self._changes.at(away, np.ones_like(away), some)
         if (far := change < _FAR).any():  # there the difference has lost digits that the sum still has
-            logs = self._classes[2][:, some, None] + self._logs(theta, rest, some)
+            mixtures, tops = self._classes
+            logs = tops[:, some, None] + np.log(mixtures.at(theta, rest, some))
             return self._added_up(np.where(far, logs, np.log1p(np.maximum(change, _FAR))))
         return self._added_up(np.log1p(change, out=change))
-
-    def _of_classes(self, theta: Float, rest: Float, some: slice) -> Float:
-        tops = self.weight @ self._classes[2][:, some]
-        return np.asarray(tops[:, None] + self._added_up(self._logs(theta, rest, some)))
-
-    def _logs(self, theta: Float, rest: Float, some: slice) -> Float:
-        """Logarithms of mixtures over the larger class likelihood."""
-        negative, positive, _ = self._classes
-        mixture = _linear(positive[:, some], theta, negative[:, some], rest)
-        return np.log(mixture, out=mixture)
 
     def _added_up(self, logs: Float) -> Float:
         return np.asarray((self.weight @ logs.reshape(self.weight.size, -1)).reshape(logs.shape[1:]))
 
 
-def _linear(a: Float, x: Float, b: Float, y: Float) -> Float:
-    """a·x + b·y for each cell and pair, at x and y of all pairs (a product of matrices) or of each."""
-    if x.ndim == 1:
-        return np.asarray(np.stack([a, b], axis=-1) @ np.stack([x, y]))
-    found = a[..., None] * x
-    found += b[..., None] * y
-    return np.asarray(found)
+class Linear:
+    """a·x + b·y, with a and b for each cell and pair."""
+
+    def __init__(self, a: Float, b: Float) -> None:
+        self._a, self._b = a, b
+
+    @cached_property
+    def _both(self) -> Float:
+        return np.stack([self._a, self._b], axis=-1)
+
+    def at(self, x: Float, y: Float, some: slice) -> Float:
+        """At x and y of all of some pairs (a product of matrices), or of each."""
+        if x.ndim == 1:
+            return np.asarray(self._both[:, some] @ np.stack([x, y]))
+        found = self._a[:, some, None] * x
+        found += self._b[:, some, None] * y
+        return np.asarray(found)
 
 
 class _Rising(NamedTuple):
@@ -230,4 +242,6 @@ def _log1p(change: Float, far: Float) -> Float:
 def informative(counts: CountTable) -> CountTable:
     """The table without the cells that say nothing: no replicates and no known status."""
     kept = (counts.n > 0) | (counts.known != UNKNOWN)
+    if kept.all():
+        return counts
     return CountTable(counts.n[kept], counts.s[kept], counts.weight[kept], counts.known[kept])

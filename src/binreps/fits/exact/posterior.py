@@ -145,9 +145,8 @@ def integrate(
 
 def _layered(counts: CountTable) -> bool:
     """Whether nearly everyone has one replicate: p and q may be anything up to a layer, and no ridge."""
-    return not counts.identifiable and counts.individuals > _NO_RIDGE >= int(
-        counts.weight[counts.n == 2].sum()
-    )
+    pairs = int(counts.weight[counts.n == 2].sum())
+    return not counts.identifiable and counts.individuals > _NO_RIDGE >= pairs
 
 
 def _too_thin(model: Model, counts: CountTable) -> str:

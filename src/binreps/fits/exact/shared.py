@@ -8,7 +8,7 @@ population, the others are a weight on (p, q).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,13 +31,13 @@ from binreps.fits.exact.gauss import Interval, jacobi_polynomials, jacobi_rule, 
 from binreps.fits.exact.grid import Grid
 from binreps.fits.exact.integrated import LEAST_ERROR, SCORE_TOLERANCE, SLOW, Integrated, has_cell
 from binreps.fits.exact.marginal import Marginal, Panels, Scale
-from binreps.fits.exact.rules import POWER
 from binreps.fits.exact.tensor import rate_interval, rate_weights
 from binreps.fits.exact.threads import Threads, heavy
 from binreps.fits.posterior import Estimate, Key, Memory
 from binreps.model import ALIKE, Float, Prior
 
 _ROUGH, _FINE = (6, 0.03), (12, 1e-6)  # points of a cell's side, what may be missed: to look, to integrate
+_FEW_POINTS = (6, 8)  # of a cell's side, for the first lines of θ
 _FEWER = 2  # points of a side, or of a line of θ, in the grid that checks
 _MOST = 20_000_000  # points × cells of all tables
 _MOST_NODES = 3_000_000  # points × inner nodes, when a sharp score asks for more than the moments did
@@ -45,7 +45,8 @@ _FAR = 60.0  # e^−60 of a Beta tail lies beyond
 _BLOCK = 2048  # points at a time
 _THETA, _PANEL = 24, 64  # nodes of an inner line at first, and of a panel of a marginal of θ
 _HEAVY = 12.0  # points with e^−12 of the heaviest still count
-_SETTLED, _ROUNDING = 1e-10, 1e-21  # log ∫ over θ may change by so much with more nodes; per individual
+_SETTLED = 1e-10  # log ∫ over θ may change by so much with more nodes
+_ROUNDING = 3e-16  # per result: by so much log likelihoods along a ridge differ for nothing
 _AGREED = 1e-8  # two marginals that differ by less mass are the same
 _TAIL = 1e-9  # a series has died out when its last terms are this small
 _NO_MASS = 1e-15  # of the heaviest point
@@ -65,14 +66,14 @@ class SharedGrid:
         self.shape = area.shape
         every = errors_at(first.ravel(), second.ravel())
         log_weight = area.ravel() + shared.log_prior(every)
-        inner = [_in_blocks(partial(integrated, one, size=theta), every) for one in shared.populations]
+        inner = [_in_blocks(one, every, theta) for one in shared.populations]
         log_mass = log_weight + np.sum([one.log_mass for one in inner], axis=0)
         self.top = float(log_mass.max())
         self.log_evidence = self.top + float(np.log(np.exp(log_mass - self.top).sum())) + shared.log_unit
         self.every = np.exp(log_mass - self.log_evidence + shared.log_unit).reshape(area.shape)
         self.where = np.flatnonzero(self.every > _NO_MASS * self.every.max())
         self.errors, self.mass = every.some(self.where), self.every.ravel()[self.where]
-        self.inner = [Inner(*(x[self.where] for x in one)) for one in inner]
+        self.inner = [one.some(self.where) for one in inner]
         self.log_mass = log_mass[self.where] - self.top
 
     @cached_property
@@ -110,7 +111,7 @@ class SharedGrid:
     def _rows(self, which: int, size: int) -> tuple[Float, Float]:
         """One population's lines: nodes of θ, and log masses."""
         one, inner = self.shared.populations[which], self.inner[which]
-        theta, log_mass = masses(one, Lines(inner.lower, inner.upper), self.errors, size)
+        theta, log_mass = masses(one, inner.lines, self.errors, size)
         return theta, log_mass + (self.log_mass - inner.log_mass)[:, None]
 
     def threads(self, which: int) -> tuple[list[Threads], Float]:
@@ -120,7 +121,7 @@ class SharedGrid:
         mass = np.exp(log_mass - log_mass.max())
         some = heavy(mass)
         errors, mass = [self.errors.p[some], self.errors.q[some]], mass[some] / mass[some].sum()
-        kinds = Lines(inner.lower[some], inner.upper[some]).kinds(self.shared.prior)
+        kinds = inner.lines.some(some).kinds(self.shared.prior)
         found = [Threads(ALIKE, [x[same] for x in errors], mass[same], kind) for same, kind in kinds]
         return found, np.array([mass[same].sum() for same, _ in kinds])
 
@@ -151,12 +152,23 @@ class Shared:
         self._centred(first.flat[best], second.flat[best])
         self.theta = self._theta_nodes(errors_at(first.ravel(), second.ravel()), level)
         many = any(one.many for one in self.populations)  # whose sums of logarithms are too rough for Laplace
-        self.cells = resolve(self._integral if many else self._laplace, rough, *_FINE, self._most)
+        order, tol = _FINE
+        noise = self._noise()
+        self.cells = resolve(
+            self._integral if many else self._laplace, rough, order, max(tol, noise / 20), self._most
+        )
         self.grid = SharedGrid(self, _FINE[0], self.theta)
         self.check = SharedGrid(self, _FINE[0] - _FEWER, self.theta - _FEWER)
         self.mean, self.sd, self.log_evidence = self.grid.mean, self.grid.sd, self.grid.log_evidence
         rounding = float(np.finfo(float).eps * np.max(self.mean / np.maximum(self.sd, 1e-300)))
-        self.error = max(self.grid.distance(self.check) ** POWER, LEAST_ERROR, rounding)
+        noise = noise if not any(table.identifiable for table in tables) else 0.0
+        self.error = max(SLOW * self.grid.distance(self.check), LEAST_ERROR, rounding, noise)
+
+    def _noise(self) -> float:
+        """The rounding of the log likelihood along a ridge: of results that are not like all others."""
+        alike = [int(table.weight @ table.s) for table in self.tables]
+        unlike = [min(one, table.replicates - one) for one, table in zip(alike, self.tables, strict=True)]
+        return _ROUNDING * 2 * sum(unlike)
 
     def _centred(self, first: float, second: float) -> None:
         """Every population's density, relative to its likelihood at two logits of error rates."""
@@ -202,7 +214,7 @@ class Shared:
         """The nodes that an inner line needs: those with which nothing changes where the posterior is."""
         heavy = np.flatnonzero(level > level.max() - _HEAVY)
         best, size = errors.some(heavy[:: max(1, heavy.size // 64)]), _THETA
-        enough = _SETTLED + _ROUNDING * sum(float(one.weight.sum()) for one in self.populations)
+        enough = _SETTLED + self._noise()
         while size < 200:
             changes = [
                 integrated(one, best, size - _FEWER).log_mass - integrated(one, best, 2 * size).log_mass
@@ -290,10 +302,12 @@ def _blocks(size: int) -> Iterator[slice]:
     return (slice(start, start + _BLOCK) for start in range(0, size, _BLOCK))
 
 
-def _in_blocks(function: Any, errors: Place) -> Inner:
+def _in_blocks(density: Density, errors: Place, size: int) -> Inner:
     """θ integrated out at pairs of error rates, a few at a time."""
-    blocks = [function(errors=errors.some(some)) for some in _blocks(errors.p.size)]
-    return Inner(*map(np.concatenate, zip(*blocks, strict=True)))
+    blocks = [integrated(density, errors.some(some), size) for some in _blocks(errors.p.size)]
+    *columns, lines = zip(*blocks, strict=True)
+    log_mass, mean, variance = map(np.concatenate, columns)
+    return Inner(log_mass, mean, variance, Lines(*map(np.concatenate, zip(*lines, strict=True))))
 
 
 def trimmed(inside: Interval, mass: Float) -> tuple[float, float]:
@@ -411,11 +425,11 @@ class SharedPosterior(Integrated):
         return rate_interval(shapes, panel.lower, middle), rate_interval(shapes, middle, panel.upper)
 
     def _threads(self, level: int) -> tuple[list[Threads], Float] | None:
-        """Those of the check, of the grid, and of finer ones while these are few enough."""
-        if level == 0:
-            return self.shared.check.threads(self.which)
+        """From few points of each cell to those of the grid, and of finer ones while these are few enough."""
+        if level < len(_FEW_POINTS):
+            return SharedGrid(self.shared, _FEW_POINTS[level], self.shared.theta).threads(self.which)
         grid: SharedGrid | None = self.shared.grid
-        for _ in range(level - 1):
+        for _ in range(level - len(_FEW_POINTS)):
             grid = self.shared.finer(grid, _MOST_NODES) if grid else None
         return grid.threads(self.which) if grid else None
 
