@@ -101,8 +101,9 @@ def resolve(function: LogDensity, cells: Cells, order: int, tol: float, most: in
         with np.errstate(divide="ignore"):
             missed = np.stack([_missed(shape, axis) for axis in (0, 1)]) + size
         rough = missed > total + np.log(tol)
-        rough |= ((rise > _STEEP) & ~rough.any(axis=0)) | (cells.side > _NEAR + cells.distance())
+        rough |= (rise > _STEEP) & ~rough.any(axis=0)
         rough &= (cells.side > _NARROW) & (size + rise.sum(axis=0) > total - _CUT)
+        rough |= cells.side > _NEAR + cells.distance()  # whatever its points promise
         split = rough.any(axis=0)
         good = ~split & (mass > total - _CUT)
         kept.append(cells.some(good))
