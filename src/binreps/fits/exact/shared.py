@@ -36,9 +36,10 @@ from binreps.fits.exact.threads import Threads, heavy
 from binreps.fits.posterior import Estimate, Key, Memory
 from binreps.model import ALIKE, Float, Prior
 
-_ROUGH, _FINE = (6, 0.03), (12, 1e-6)  # points of a cell's side, what may be missed: to look, to integrate
+_ROUGH, _FINE = (6, 0.03), (12, 3e-7)  # points of a cell's side, what may be missed: to look, to integrate
 _FEW_POINTS = (6, 8)  # of a cell's side, for the first lines of θ
-_FEWER = 2  # points of a side, or of a line of θ, in the grid that checks
+_MORE, _MOST_POINTS = 2, 16  # points of a side that a grid has more than the one before it, and the most
+_GOOD = 1e-7  # sds: errors that are no smaller are worth a finer grid
 _MOST = 20_000_000  # points × cells of all tables
 _MOST_NODES = 3_000_000  # points × inner nodes, when a sharp score asks for more than the moments did
 _FAR = 60.0  # e^−60 of a Beta tail lies beyond
@@ -157,12 +158,15 @@ class Shared:
         self.cells = resolve(
             self._integral if many else self._laplace, rough, order, max(tol, noise / 20), self._most
         )
-        self.grid = SharedGrid(self, _FINE[0], self.theta)
-        self.check = SharedGrid(self, _FINE[0] - _FEWER, self.theta - _FEWER)
+        self.check = SharedGrid(self, order - _MORE, self.theta - _MORE)
+        self.grid = SharedGrid(self, order, self.theta)
+        while SLOW * (distance := self.grid.distance(self.check)) > _GOOD and self.grid.order < _MOST_POINTS:
+            finer = SharedGrid(self, self.grid.order + _MORE, self.grid.theta + _MORE)
+            self.check, self.grid = self.grid, finer
         self.mean, self.sd, self.log_evidence = self.grid.mean, self.grid.sd, self.grid.log_evidence
         rounding = float(np.finfo(float).eps * np.max(self.mean / np.maximum(self.sd, 1e-300)))
         noise = noise if not any(table.identifiable for table in tables) else 0.0
-        self.error = max(SLOW * self.grid.distance(self.check), LEAST_ERROR, rounding, noise)
+        self.error = max(SLOW * distance, LEAST_ERROR, rounding, noise)
 
     def _noise(self) -> float:
         """The rounding of the log likelihood along a ridge: of results that are not like all others."""
@@ -217,7 +221,7 @@ class Shared:
         enough = _SETTLED + self._noise()
         while size < 200:
             changes = [
-                integrated(one, best, size - _FEWER).log_mass - integrated(one, best, 2 * size).log_mass
+                integrated(one, best, size - _MORE).log_mass - integrated(one, best, 2 * size).log_mass
                 for one in self.populations
             ]
             if np.max(np.abs(changes)) < enough:

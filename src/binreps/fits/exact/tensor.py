@@ -91,8 +91,8 @@ class Tensor(Grid):
             of_theta = of_theta + (a - 1) * np.log(theta) + (b - 1) * np.log1p(-theta)
             of_pairs = errors.log_volume + density.log_prior_of_errors(errors)
             of_pairs = of_pairs + reduce(np.add.outer, others).ravel()
-        of_likelihood = of_theta.max() + self._seen(density, errors)
-        self._pairs = np.flatnonzero(of_likelihood + of_pairs > (of_likelihood + of_pairs).max() - _KEPT)
+        level = of_theta.max() + of_pairs + self._seen(density, errors)
+        self._pairs = np.flatnonzero(level >= level.max() - _KEPT)
         errors = errors.some(self._pairs)
         log_mass = Mixtures(density, errors).log_ratios(theta, 1 - theta)
         log_mass += of_theta
@@ -106,8 +106,8 @@ class Tensor(Grid):
 
         Between every third point of each axis log likelihoods are nearly straight, or a little higher.
         """
-        if set(self.ends) == {WHOLE}:  # small tables, and no empty corner
-            return np.zeros(errors.p.size)
+        if set(self.ends) == {WHOLE}:  # small tables: all may have
+            return np.full(errors.p.size, np.inf)
         few = [np.append(np.arange(0, size - 1, _STRIDE), size - 1) for size in self.sizes]
         pairs = np.ravel_multi_index(np.meshgrid(*few[1:], indexing="ij"), self.sizes[1:]).ravel()
         theta = self.nodes[0][few[0]]
