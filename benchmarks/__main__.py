@@ -31,7 +31,9 @@ FAMILIES = {
     "startup": ("pymc", "pystan", "crowd-kit", "stepmix", "pandas"),
     "growth": (),
     "bars": (),
-    "covariates": ("pymc", "nutpie", "pytensor", "numba"),
+    "covariates": ("pymc", "nutpie", "pytensor", "numba", "stepmix"),
+    "gold": ("ppi-python",),
+    "scale": ("duckdb", "pyspark"),
 }
 """Modules of this package, each with `run(settings)`, and the packages whose versions matter there."""
 
