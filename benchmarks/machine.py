@@ -40,18 +40,51 @@ def peak_memory_of(*words: str) -> float:
 
     Zero where the system does not tell.
     """
-    found = 0.0
+    return sum(_peak(folder / "status") for folder in _running(words))
+
+
+def busy_seconds_of(*words: str) -> float:
+    """Seconds on the processor of this process, those it has started, and those with all these words."""
+    ours = {str(os.getpid())}
+    own = [folder for folder in _running(()) if ours & {folder.name, _parent(folder)}]
+    return sum(_busy(folder) for folder in {*own, *_running(words)})
+
+
+def _running(words: Sequence[str]) -> list[Path]:
+    """What the system tells of processes with all these words in their command."""
+    found = []
     for folder in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError, StopIteration):  # a process that ended meanwhile
+        with suppress(OSError):  # a process that ended meanwhile
             command = (folder / "cmdline").read_text(errors="replace")
-            if all(word in command for word in words):
-                found += _peak(folder / "status")
+            if command and all(word in command for word in words):
+                found.append(folder)
     return found
+
+
+def _stat(folder: Path) -> list[str]:
+    """What follows the name of a process in its line of figures."""
+    try:
+        return (folder / "stat").read_text(errors="replace").rsplit(") ", 1)[1].split()
+    except OSError:
+        return ["0"] * 20
+
+
+def _parent(folder: Path) -> str:
+    """Who started a process."""
+    return _stat(folder)[1]
+
+
+def _busy(folder: Path) -> float:
+    """Seconds on the processor."""
+    return sum(map(int, _stat(folder)[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 def _peak(status: Path) -> float:
     """The most memory of one process in MB, from what Linux says of it."""
-    line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    try:
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+    except (OSError, StopIteration):  # it ended meanwhile
+        return 0.0
     return int(line.split()[1]) / 1024
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import binreps as br
 from benchmarks.cluster import HOST, cluster
-from benchmarks.machine import peak_memory, peak_memory_of
+from benchmarks.machine import busy_seconds_of, peak_memory, peak_memory_of
 from benchmarks.report import Section, Settings, number, power
 from benchmarks.timing import say
 
@@ -98,26 +98,31 @@ def _measured_section(found: dict[tuple[int, str], Taken]) -> Section:
         {
             "readings": power(size),
             "engine": engine,
-            **{f"{name}, s": number(took[task]) for task, name in TASKS.items()},
-            "of which sampling, s": number(took["of which sampling"]),
-            "start, s": number(took["start"]),
+            **{name: f"{number(took[task])} ({number(took[_busy(task)])})" for task, name in TASKS.items()},
+            "of which sampling": number(took["of which sampling"]),
+            "start": number(took["start"]),
             "peak GB": number(took["memory"] / 1024),
         }
         for (size, engine), took in found.items()
     ]
     text = (
         f"A long Parquet file in no order: about {EACH} readings of each patient by {READERS} readers, in "
-        f"{SITES} sites. *DuckDB* is what `br.fit(path, …)` and `br.score_file` use, on both cores, with "
+        f"{SITES} sites. *DuckDB* is what `br.fit(path, …)` and `br.score_file` use, on all cores, with "
         f"{MEMORY} GB; *Spark* is a standalone cluster on the same machine, a master and {WORKERS} workers "
-        f"of one core as processes of their own (`python -m benchmarks.cluster`), with {MEMORY} GB "
-        "together and otherwise as it comes; the file is read anew by every task. Seconds on the clock, "
-        f"one run each. Error rates of readers are learned from {power(MOST)} readings of a random part of "
-        "the patients, on the driver; everyone is counted and scored. Memory is the most that the process "
-        "held, or the executors together."
+        "of one core as processes of their own (`python -m benchmarks.cluster`), with as much memory "
+        "together and otherwise as it comes; the file is read anew by every task. Seconds on the clock, one "
+        "run each, and in brackets on the processor, those of driver and executors together. Error rates of "
+        f"readers are learned from {power(MOST)} readings of a random part of the patients, on the driver; "
+        "everyone is counted and scored. Memory is the most that the process held, or the executors."
     )
     if not any(engine == "Spark" for _, engine in found):
         text += " Spark is measured in full mode, where Java is there."
     return Section("Scale: Spark beside DuckDB", text, rows)
+
+
+def _busy(task: str) -> str:
+    """Where the processor time of a task is kept."""
+    return f"{task}, processor"
 
 
 def _which_engine(found: dict[tuple[int, str], Taken]) -> Section:
@@ -125,36 +130,37 @@ def _which_engine(found: dict[tuple[int, str], Taken]) -> Section:
     rows = []
     for task, name in TASKS.items():
         for size in (*SIZES, 10**10):
-            duckdb = _line(found, "DuckDB", task, size, 1)
-            spark = _line(found, "Spark", task, size, 1)
-            many = _line(found, "Spark", task, size, MACHINES * CORES / WORKERS)
-            least = min(duckdb, many)
+            duckdb, spark, many = (
+                _line(found, engine, task, size, cores)
+                for engine, cores in (("DuckDB", WORKERS), ("Spark", WORKERS), ("Spark", MACHINES * CORES))
+            )
             rows.append(
                 {
                     "task": name,
-                    "readings": power(size) + ("" if size in SIZES else ", on paper"),
-                    "DuckDB, 2 cores": duration(duckdb),
-                    "Spark, 2 cores": duration(spark),
-                    f"Spark, {MACHINES} × {CORES} cores, on paper": duration(many),
-                    "take": "DuckDB" if duckdb <= max(2 * least, 60) else "a cluster",
+                    "readings": power(size),
+                    f"DuckDB, {WORKERS} cores": duration(duckdb),
+                    f"Spark, {WORKERS} cores": duration(spark),
+                    f"Spark, {MACHINES} machines × {CORES} cores": duration(many),
+                    "take": "DuckDB" if duckdb <= max(2 * many, 60) else "a cluster",
                 }
             )
     text = (
-        f"The straight line a + b × rows through {' and '.join(map(power, SIZES))} readings of each engine, "
-        f"carried on to 10¹⁰; on {MACHINES} machines of {CORES} cores b is shared by all cores and a stays. "
-        "That leaves out what was not measured here: rows that cross a network (about 30 bytes a reading, "
-        "3 GB for each of the machines), stragglers, a disk that DuckDB spills to once its groups do not fit "
-        "into memory. Take such hours as orders of magnitude. *take*: DuckDB where it needs less than a "
-        "minute, or at most twice the time of the large cluster."
+        f"On paper: the straight line a + b × rows through the processor seconds at {power(SIZES[0])} and "
+        f"{power(SIZES[1])} readings, carried on to 10¹⁰, and shared by the cores: a by {WORKERS} "
+        f"everywhere, b by {WORKERS} or by those of {MACHINES} machines. That leaves out what was not "
+        "measured: rows that cross a network (some 30 bytes a reading, so 3 GB for each of the machines), "
+        "stragglers, and a disk that DuckDB spills to when its groups do not fit into memory. Take hours "
+        "as orders of magnitude. *take*: DuckDB where it needs less than a minute, or at most twice the "
+        "time of the large cluster."
     )
     return Section("Scale: which engine when", text, rows)
 
 
-def _line(found: dict[tuple[int, str], Taken], engine: str, task: str, rows: int, times: float) -> float:
-    """Seconds for so many rows on so many times the cores, from the two sizes that were measured."""
-    small, large = (found[size, engine][task] for size in SIZES)
+def _line(found: dict[tuple[int, str], Taken], engine: str, task: str, rows: int, cores: int) -> float:
+    """Seconds for so many rows on so many cores, from the two sizes that were measured."""
+    small, large = (found[size, engine][_busy(task)] for size in SIZES)
     slope = max(large - small, 0.0) / (SIZES[1] - SIZES[0])
-    return small + slope * (rows - SIZES[0]) / times
+    return max(small - slope * SIZES[0], 0.0) / WORKERS + slope * rows / cores
 
 
 def duration(seconds: float) -> str:
@@ -171,12 +177,16 @@ def duration(seconds: float) -> str:
 
 @dataclass(frozen=True)
 class Engine:
-    """A table, how its answers are written, and what memory the work took at most."""
+    """A table, how its answers are written, and who works for it."""
 
     table: Any
     how: dict[str, Any]
     write: Callable[..., Any]
-    memory: Callable[[], float]
+    workers: tuple[str, ...] = ()  # words in the command of processes that work for it
+
+    def busy(self) -> float:
+        """Seconds on the processor until now, by all that work."""
+        return busy_seconds_of(*self.workers) if self.workers else time.process_time()
 
 
 def duckdb_engine(file: Path, folder: Path) -> Engine:
@@ -185,7 +195,7 @@ def duckdb_engine(file: Path, folder: Path) -> Engine:
     def write(fit: Any, columns: dict[str, str]) -> None:
         br.score_file(file, fit, folder / "duckdb.parquet", loss=LOSS, memory=f"{MEMORY}GB", **columns)
 
-    return Engine(file, {"memory": f"{MEMORY}GB"}, write, peak_memory)
+    return Engine(file, {"memory": f"{MEMORY}GB"}, write)
 
 
 def spark_engine(address: str, file: Path, folder: Path) -> Engine:
@@ -210,8 +220,7 @@ def spark_engine(address: str, file: Path, folder: Path) -> Engine:
         answers = br.attach(table, fit, loss=LOSS, **columns)
         answers.write.mode("overwrite").parquet(str(folder / "spark.parquet"))
 
-    application = session.sparkContext.applicationId
-    return Engine(table, {}, write, lambda: peak_memory_of("CoarseGrainedExecutorBackend", application))
+    return Engine(table, {}, write, ("CoarseGrainedExecutorBackend", session.sparkContext.applicationId))
 
 
 def tasks(engine: Engine) -> Taken:
@@ -219,9 +228,9 @@ def tasks(engine: Engine) -> Taken:
     took: Taken = {}
 
     def timed(name: str, work: Callable[[], Any]) -> Any:
-        start = time.perf_counter()
+        start, busy = time.perf_counter(), engine.busy()
         found = work()
-        took[name] = time.perf_counter() - start
+        took[name], took[f"{name}, processor"] = time.perf_counter() - start, engine.busy() - busy
         say(f"scale: {name} {number(took[name])} s")
         return found
 
@@ -231,7 +240,7 @@ def tasks(engine: Engine) -> Taken:
     timed("of which sampling", lambda: br.fit_sources(fit.readings, rng=1))
     timed("scoring", lambda: engine.write(br.fit_bayes(counts), PEOPLE))
     timed("scoring by source", lambda: engine.write(fit, SOURCES))
-    return took | {"memory": engine.memory()}
+    return took | {"memory": peak_memory_of(*engine.workers) if engine.workers else peak_memory()}
 
 
 def main(address: str, file: str, folder: str) -> None:
