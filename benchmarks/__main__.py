@@ -27,11 +27,12 @@ FAMILIES = {
     "point": ("crowd-kit", "stepmix"),
     "data": ("duckdb", "polars", "pandas", "pyarrow", "pyspark", "narwhals", "crowd-kit"),
     "accuracy": ("crowd-kit",),
-    "sources": ("crowd-kit", "duckdb"),
+    "sources": ("crowd-kit", "stepmix", "pymc", "nutpie", "duckdb"),
     "startup": ("pymc", "pystan", "crowd-kit", "stepmix", "pandas"),
     "growth": (),
     "bars": (),
     "covariates": ("pymc", "nutpie", "pytensor", "numba", "stepmix"),
+    "region": (),
     "gold": ("ppi-python",),
     "scale": ("duckdb", "pyspark"),
 }

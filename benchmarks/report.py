@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -151,6 +151,25 @@ def markdown_table(rows: list[dict[str, Any]]) -> str:
     marks = ["---" if isinstance(rows[0].get(name), str) else "--:" for name in names]
     lines = [names, marks, *([show(row.get(name)) for name in names] for row in rows)]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def best_in_bold(rows: list[dict[str, Any]], measures: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows of one study with measures in three decimals and the best in bold: the least, of accuracy the most.
+
+    Examples
+    --------
+    >>> best_in_bold([{"Brier": 0.0312, "time": 1}, {"Brier": 0.05, "time": 2}], ["Brier"])
+    [{'Brier': '**0.031**', 'time': 1}, {'Brier': '0.050', 'time': 2}]
+    """
+    shown = [dict(row) for row in rows]
+    for name in measures:
+        known = [row[name] for row in rows if row[name] is not None]
+        best = f"{(max if name == 'accuracy' else min)(known):.3f}" if known else ""
+        for row in shown:
+            if row[name] is not None:
+                text = f"{row[name]:.3f}"
+                row[name] = f"**{text}**" if text == best else text
+    return shown
 
 
 def ratio_table(ratios: Mapping[str, Mapping[str, Any]]) -> str:

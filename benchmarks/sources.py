@@ -15,15 +15,15 @@ from benchmarks import crowds, published
 from benchmarks.accuracy import judged
 from benchmarks.machine import memory_of
 from benchmarks.published import Study
-from benchmarks.report import Ratio, Section, Settings, milliseconds, number, power
+from benchmarks.report import Ratio, Section, Settings, best_in_bold, milliseconds, number, power
 from benchmarks.source_methods import CHAINS, DRAWS, LEVEL, Answer, Method, methods
 from benchmarks.timing import say
 
 NOT_SURE = (
     1e-6  # probabilities are kept from 0 and 1 by this: else one that is sure and wrong is all there is
 )
-OURS, BEST = "binreps, by source", ("log loss", "Brier", "calibration error")
-MEASURES = ("accuracy", *BEST)
+OURS = "binreps, by source"
+MEASURES = ("accuracy", "log loss", "Brier", "calibration error")
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,9 @@ def beside_peers(settings: Settings) -> Section:
             ratios[f"sources, {case.name}: log loss of the best peer to ours"] = Ratio(
                 peer / losses[OURS], slack=0.8
             )
-        rows += marked([{"study": case.name, "method": name, **row} for name, row in found.items()])
+        rows += best_in_bold(
+            [{"study": case.name, "method": name, **row} for name, row in found.items()], MEASURES
+        )
     worse = f"**A peer has the least log loss on: {', '.join(lost)}.** " if lost else ""
     return Section("Sources: beside the peers", worse + _explained(), rows, ratios)
 
@@ -150,19 +152,6 @@ def _seconds(seconds: float, answer: Answer) -> str:
     """With those of a compiler."""
     more = f" + {number(answer.compiling)} to compile" if answer.compiling else ""
     return number(seconds) + more
-
-
-def marked(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows of one study with three decimals, the best of each measure in bold."""
-    for name in MEASURES:
-        known = [row[name] for row in rows if row[name] is not None]
-        if not known:
-            continue
-        best = max(known) if name == "accuracy" else min(known)
-        for row in rows:
-            text = f"{row[name]:.3f}"
-            row[name] = f"**{text}**" if text == f"{best:.3f}" else text
-    return rows
 
 
 # Scoring ---------------------------------------------------------------------------------------------------
