@@ -154,7 +154,7 @@ def markdown_table(rows: list[dict[str, Any]]) -> str:
 
 
 def best_in_bold(rows: list[dict[str, Any]], measures: Sequence[str]) -> list[dict[str, Any]]:
-    """Rows of one study with measures in three decimals and the best in bold: the least, of accuracy the most.
+    """Rows of one study with measures in three decimals, the best in bold: the least, or most accurate.
 
     Examples
     --------
