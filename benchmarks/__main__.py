@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from benchmarks import report
+from benchmarks import lead, report
 from benchmarks.machine import describe
 from benchmarks.timing import say
 
@@ -72,7 +72,8 @@ def write(kept: dict[str, Any], results: Path, page: Path) -> None:
     ordered = {name: kept[name] for name in FAMILIES if name in kept}
     results.parent.mkdir(parents=True, exist_ok=True)
     results.write_text(json.dumps(ordered, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    page.write_text(report.page(ordered), encoding="utf-8")
+    page.write_text(report.page(ordered, lead.lead(ordered)), encoding="utf-8")
+    lead.draw(ordered, page.parent / lead.PICTURE)
 
 
 def parse() -> argparse.Namespace:

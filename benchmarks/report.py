@@ -186,10 +186,11 @@ def ratio_table(ratios: Mapping[str, Mapping[str, Any]]) -> str:
     return markdown_table(list(rows.values()))
 
 
-def page(families: Mapping[str, Mapping[str, Any]]) -> str:
-    """The page for people, from families as JSON holds them."""
+def page(families: Mapping[str, Mapping[str, Any]], lead: str = "") -> str:
+    """The page for people, from families as JSON holds them, and what it begins with."""
     parts = [
         "# Benchmarks",
+        *([lead] if lead else []),
         "Written by `make bench ARGS=--full`; `make bench` alone prints. Times are medians of "
         "alternated runs, quartiles in brackets, on the clock unless a column says otherwise: on a busy "
         "machine trust ratios and processor time, not milliseconds. Ratios are the peer's figure over ours, "

@@ -58,6 +58,9 @@ def beside_peers(settings: Settings) -> Section:
             ratios[f"sources, {case.name}: log loss of the best peer to ours"] = Ratio(
                 peer / losses[OURS], slack=0.8
             )
+        if "crowd-kit, DawidSkene" in found:
+            value = found["crowd-kit, DawidSkene"]["processor, s"] / found[OURS]["processor, s"]
+            ratios[f"sources, {case.name}: time of Dawid–Skene to ours"] = Ratio(value, slack=0.6)
         rows += best_in_bold(
             [{"study": case.name, "method": name, **row} for name, row in found.items()], MEASURES
         )
@@ -148,10 +151,9 @@ def _prevalence(answer: Answer) -> str:
     return f"{share} ({low:.3f}–{high:.3f})"
 
 
-def _seconds(seconds: float, answer: Answer) -> str:
-    """With those of a compiler."""
-    more = f" + {number(answer.compiling)} to compile" if answer.compiling else ""
-    return number(seconds) + more
+def _seconds(seconds: float, answer: Answer) -> float | str:
+    """With those of a compiler, where there is one."""
+    return f"{number(seconds)} + {number(answer.compiling)} to compile" if answer.compiling else seconds
 
 
 # Scoring ---------------------------------------------------------------------------------------------------
