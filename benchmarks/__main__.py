@@ -42,6 +42,9 @@ FAMILIES = {
 def main() -> int:
     """Run what the command line asks for; the exit status counts only with --gate."""
     options = parse()
+    if options.page:
+        write(json.loads(PUBLISHED[0].read_text(encoding="utf-8")), *PUBLISHED)
+        return 0
     settings = report.Settings(full=options.full)
     results, page = PUBLISHED if options.full else QUICK
     kept = json.loads(results.read_text(encoding="utf-8")) if results.exists() else {}
@@ -80,8 +83,8 @@ def parse() -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     size = parser.add_mutually_exclusive_group()
-    size.add_argument("--quick", action="store_true", help="under three minutes, prints (the default)")
-    size.add_argument("--full", action="store_true", help="more cases, under half an hour, publishes")
+    size.add_argument("--quick", action="store_true", help="about five minutes, prints (the default)")
+    size.add_argument("--full", action="store_true", help="more cases, about an hour, publishes")
     parser.add_argument(
         "--only",
         type=_families,
@@ -89,6 +92,7 @@ def parse() -> argparse.Namespace:
         metavar="FAMILY,…",
         help=f"some of: {', '.join(FAMILIES)}; the others keep their figures",
     )
+    parser.add_argument("--page", action="store_true", help="write the page anew from results.json alone")
     parser.add_argument("--gate", action="store_true", help="exit with 1 if a ratio is below its floor")
     parser.add_argument("--raise-floors", action="store_true", help="move floors.json up to this run")
     return parser.parse_args()

@@ -69,7 +69,13 @@ def _svg(rows: list[dict[str, Any]]) -> str:
         "the peer is better": DECISION_COLOURS["positive"],
     }
     values = [
-        {**row, "one": 1, "who": list(better)[row["times"] < 1], "label": f"{number(row['times'])} ×"}
+        {
+            **row,
+            "one": 1,
+            "right": max(row["times"], 1),
+            "who": list(better)[row["times"] < 1],
+            "label": f"{number(row['times'])} ×",
+        }
         for row in rows
     ]
     axis = alt.X("times:Q", scale=alt.Scale(type="log"), title="the peer's figure over ours (log scale)")
@@ -77,7 +83,7 @@ def _svg(rows: list[dict[str, Any]]) -> str:
     colour = alt.Color("who:N", scale=alt.Scale(domain=list(better), range=list(better.values())), title=None)
     base = alt.Chart(alt.Data(values=values)).encode(x=axis, y=order, color=colour)
     bars = base.mark_bar(height=9).encode(x2="one:Q")
-    labels = base.mark_text(align="left", dx=6).encode(text="label:N")
+    labels = base.mark_text(align="left", dx=6).encode(x="right:Q", text="label:N")
     return to_svg((bars + labels).properties(width=430, height=22 * len(values)))
 
 
