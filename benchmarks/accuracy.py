@@ -97,10 +97,9 @@ def published_studies() -> Section:
         ]
     text = (
         "Scores without a look at the truth, then judged by it. *restaurant*: 2,004 pairs of records × 3 "
-        "crowd workers; *rte*: 800 pairs of sentences × 10 of 164 workers, who differ much, so that a model "
-        "that knows who voted (Dawid–Skene) has what ours leaves out: where the raters are known and "
-        "differ, use one. *periodontal*: 50 individuals, the sites are not named, so there are no raters. "
-        f"{_missing()}"
+        "crowd workers; *rte*: 800 pairs of sentences × 10 of 164 workers, who differ much, so that a "
+        "model that knows who voted (Dawid–Skene) has what these leave out; *Sources* has ours that does. "
+        f"*periodontal*: 50 individuals, the sites are not named, so there are no raters. {_missing()}"
     )
     if not rows:
         text += f" {published.ABSENT}"
