@@ -34,7 +34,7 @@ DOTS = {
     "readers, time on rte: Dawid–Skene": "sources, rte: time of Dawid–Skene to ours",
     "covariates, N = 10⁴: nutpie's sampling": "N = 10⁴, d = 10: times the peer's sampling time",
     "covariates, log loss: StepMix": "covariates, N = 10⁴, d = 10: log loss of StepMix to ours",
-    "width with 5 % known: PPI++": "gold, 5% known: width of the peer's to ours",
+    "width with 5 % known: PPI++": "gold, 5% known: the peer's width over ours",
 }
 """What the picture shows, and the ratio it takes."""
 
@@ -208,7 +208,7 @@ def _gold(kept: Kept) -> str:
     }
     if ("hard ones", "PPI++ on s/n") not in held:
         return ""
-    width = _between(kept, "gold, 5%", "width of the peer's to ours")
+    width = _between(kept, "gold, 5%", "the peer's width over ours")
     hard, chosen = (
         f"{held[world, 'binreps']} of ours and {held[world, 'PPI++ on s/n']} of theirs"
         for world in ("hard ones", "known by result")
