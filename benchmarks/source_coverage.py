@@ -71,25 +71,25 @@ def crowd(rng: np.random.Generator) -> Study:
 
 
 def populations(rng: np.random.Generator) -> Study:
-    """Two tests in three populations of 100."""
-    prevalence, truth = rng.beta(0.5, 0.5, 3), drawn(2, rng)
-    which = np.repeat(np.arange(3), 100)
-    positive = rng.random(300) < prevalence[which]
-    table = said(truth, positive, np.tile([0, 1], (300, 1)), rng)
+    """Five tests in three populations of 50."""
+    prevalence, truth = rng.beta(0.5, 0.5, 3), drawn(5, rng)
+    which = np.repeat(np.arange(3), 50)
+    positive = rng.random(150) < prevalence[which]
+    table = said(truth, positive, np.tile(np.arange(5), (150, 1)), rng)
     names = np.array(["a", "b", "c"])[which].tolist()
     return br.Readings.wide(table).in_populations(names), _named(prevalence, truth), positive
 
 
 def covariates(rng: np.random.Generator) -> Study:
-    """A number and a category; eight sources, three of which read each of 160; as often as each other."""
+    """A number and a category; eight sources, six of which read each of 120; as often as each other."""
     alpha, beta = rng.beta(0.5, 0.5), rng.normal(0, 1.5, 2)
-    x, group = rng.normal(0, 1, 160), rng.random(160) < 0.5
+    x, group = rng.normal(0, 1, 120), rng.random(120) < 0.5
     columns = np.column_stack([x, group != (group.mean() > 0.5)])  # the more frequent level is the reference
     z = (columns - columns.mean(axis=0)) / columns.std(axis=0)
-    positive = rng.random(160) < expit(np.log(alpha) - np.log1p(-alpha) + z @ beta)
+    positive = rng.random(120) < expit(np.log(alpha) - np.log1p(-alpha) + z @ beta)
     truth = drawn(8, rng)
-    three = (np.arange(8)[:, None] + np.arange(3)) % 8  # of eight in a ring, each and the next two
-    by = np.concatenate([rng.permutation(8)[three] for _ in range(20)])
+    six = (np.arange(8)[:, None] + np.arange(6)) % 8  # of eight in a ring, each and the next five
+    by = np.concatenate([rng.permutation(8)[six] for _ in range(15)])
     readings = _readings(by, said(truth, positive, by, rng), 8)
     level = np.where(group, "yes", "no").tolist()
     named = {"log_odds": beta / columns.std(axis=0), **_named(np.zeros(0), truth)}
