@@ -225,7 +225,6 @@ def test_a_plan_is_ended_after_some_seconds_of_the_processor(
 ) -> None:
     monkeypatch.setattr(limits, "PLANNING", 0.0)
     response = client.post("/api/plan", json={"prevalence_width": 0.3})
-    assert response.status_code == 400
     wanted = (
         "a plan for such a test takes more than 0 seconds of the processor; use the library or the command"
     )
