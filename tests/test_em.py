@@ -25,17 +25,17 @@ def test_the_objective_never_decreases_along_a_path(seed: int) -> None:
     rng = np.random.default_rng(seed)
     counts, prior = random_case(rng)
     objective = Objective(counts, prior)
-    states = list(islice(em_path(objective, random_scores(counts, rng)), 15))
-    values = [log_posterior(counts, prior, state.rates) for state in states]
-    assert values == pytest.approx([state.objective for state in states], rel=1e-9, abs=1e-9)
+    states = list(islice(em_path(objective, random_scores(counts, rng, 1)), 15))
+    values = [log_posterior(counts, prior, state.rates[:, 0]) for state in states]
+    assert values == pytest.approx([state.objective[0] for state in states], rel=1e-9, abs=1e-9)
     assert np.all(np.diff(values) >= -1e-9 * (1 + np.abs(values[0])))
-    assert all(np.all(state.rates <= [1, 0.5, 0.5]) for state in states)
+    assert all(np.all(state.rates[:, 0] <= [1, 0.5, 0.5]) for state in states)
 
 
 def test_one_step_is_the_formula_of_the_paper() -> None:
     prior = Prior((1.5, 2), (2, 3), (4, 2))
     y = np.linspace(0.1, 0.9, len(COUNTS))
-    first, second = islice(em_path(Objective(COUNTS, prior), y), 2)
+    first, second = islice(em_path(Objective(COUNTS, prior), y[:, None]), 2)
 
     def m_step(y):
         w, n, s = COUNTS.weight, COUNTS.n, COUNTS.s
@@ -45,10 +45,10 @@ def test_one_step_is_the_formula_of_the_paper() -> None:
         return theta, p, q
 
     theta, p, q = m_step(y)
-    assert first.rates == pytest.approx(np.array([theta, p, q]), rel=1e-13)
+    assert first.rates[:, 0] == pytest.approx(np.array([theta, p, q]), rel=1e-13)
     positive = theta * (1 - q) ** COUNTS.s * q ** (COUNTS.n - COUNTS.s)
     negative = (1 - theta) * p**COUNTS.s * (1 - p) ** (COUNTS.n - COUNTS.s)
-    assert second.rates == pytest.approx(np.array(m_step(positive / (positive + negative))), rel=1e-12)
+    assert second.rates[:, 0] == pytest.approx(np.array(m_step(positive / (positive + negative))), rel=1e-12)
 
 
 @pytest.mark.parametrize("counts", [COUNTS, PARTLY_KNOWN, expected_counts(Rates(0.4, 0.1, 0.6), 10**4, 6)])
@@ -65,7 +65,7 @@ def test_fully_known_data_need_no_path() -> None:
 
 
 def test_known_statuses_are_clamped_in_the_starts() -> None:
-    y = random_scores(PARTLY_KNOWN, np.random.default_rng(1))
+    y = random_scores(PARTLY_KNOWN, np.random.default_rng(1), 1)[:, 0]
     known = PARTLY_KNOWN.known != UNKNOWN
     assert y[known].tolist() == PARTLY_KNOWN.known[known].tolist()
     assert np.all((y[~known] > 0) & (y[~known] < 1))
@@ -73,7 +73,7 @@ def test_known_statuses_are_clamped_in_the_starts() -> None:
 
 def test_starts_follow_their_beta_law() -> None:
     rng = np.random.default_rng(5)
-    draws = np.array([random_scores(CountTable([5], [2]), rng)[0] for _ in range(4000)])
+    draws = random_scores(CountTable([5], [2]), rng, 4000)[0]
     mean, variance = 2.5 / 6, 2.5 * 3.5 / (36 * 7)  # of Beta(s + ½, n − s + ½)
     assert abs(draws.mean() - mean) < 4 * np.sqrt(variance / 4000)
     assert draws.var() == pytest.approx(variance, rel=0.1)

@@ -123,7 +123,7 @@ def test_every_maximum_reported_is_one(case: tuple[CountTable, Prior]) -> None:
 @given(st.lists(st.just(0.0) | st.floats(1e-3, 1e6), min_size=6, max_size=6))
 def test_the_m_step_is_exact(exponents: list[float]) -> None:
     alpha, beta = np.array(exponents).reshape(2, 3)
-    step = Objective(SMEARS, CHANCE).maximisation(alpha, beta, np.array([0.25, 0.7, 0.25]))
+    step = Objective(SMEARS, CHANCE).maximisation(np.stack([alpha, beta]), np.array([0.25, 0.7, 0.25]))
     assert BETTER_THAN_CHANCE.holds(*step[1:])
     grid = np.stack([x.ravel() for x in np.meshgrid(*[np.linspace(0, 1, 201)[1:-1]] * 2)])
     grid = grid[:, BETTER_THAN_CHANCE.holds(*grid)]

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import suppress
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from queue import SimpleQueue
 from typing import Any, Literal, NamedTuple, get_args
 
@@ -29,15 +29,16 @@ from binreps.fits.bayes import fit_bayes
 from binreps.fits.exact.gauss import Interval, Series
 from binreps.fits.exact.rules import TOLERANCE
 from binreps.fits.exact.tensor import rate_interval, rate_weights
-from binreps.fits.point.mode import MAP_PRIOR, fit_map
+from binreps.fits.point.mode import MAP_PRIOR, Modes, fit_map, refuse_no_mode
 from binreps.fits.point.simple import fit_average, fit_median
-from binreps.model import ALIKE, NAMES, Float, Prior, Rates, Records
+from binreps.model import ALIKE, NAMES, Float, Prior, Rates, Records, score_at
 from binreps.options import check_level, check_whole, kinds_checked
 from binreps.table import Table
 
 Method = Literal["bayes", "map", "average", "median"]
 Progress = Callable[[int, int], object]
 Done = Callable[[list[int]], None]
+Task = tuple[list[int], Callable[[], "list[Row | None]"]]  # tables, and what makes their rows
 
 COLUMNS = (
     *("individuals", "replicates", "cells", "identifiable"),
@@ -56,6 +57,7 @@ _CUT_TAILS = 1e-10  # the least error that is claimed, as in `BayesFit.error`
 _MOST_KINDS = 80  # kinds of individuals up to which a product of matrices pays
 _MOST_VALUES = 60_000  # of a product of matrices, so that it stays in the processor's cache
 _TOGETHER = 128  # tables that share the work
+_SEARCHED, _MOST_CELLS = 256, 2**14  # tables of one search for modes, and their cells altogether
 _CHUNK = 16  # tables that one process is given at a time
 _WORTH_PROCESSES = 300  # tables fitted one by one, from which starting Python again pays
 
@@ -527,10 +529,11 @@ class _Job:
         """A row for each table."""
         rows: dict[int, Row] = {}
         if self.method == "bayes":
-            self._on_lattices(rows)
+            self._in_threads(self._on_lattices, rows)
+        if self.method == "map":
+            self._in_threads(self._by_one_search, rows)
         rest = [i for i in range(len(self.tables)) if i not in rows]
-        slow = self.method in ("bayes", "map")
-        if slow and self.workers > 1 and len(rest) >= _WORTH_PROCESSES:
+        if self.method == "bayes" and self.workers > 1 and len(rest) >= _WORTH_PROCESSES:
             self._in_processes(rest, rows)
         for i in rest:
             if i not in rows:
@@ -538,18 +541,48 @@ class _Job:
                 self.done([i])
         return [rows[i] for i in range(len(self.tables))]
 
-    def _on_lattices(self, rows: dict[int, Row]) -> None:
-        """Small tables together: NumPy leaves Python's lock while it works on them, so threads do."""
-        prior = self.prior or Prior()
+    def _in_threads(self, tasks: Callable[[], Iterator[Task]], rows: dict[int, Row]) -> None:
+        """Groups of tables, each at once: NumPy leaves Python's lock while it works, so threads do."""
         with ThreadPoolExecutor(self.workers) as pool:
-            futures = {}
-            for start, group in self._small_groups(prior):
-                tables = [self.tables[i] for i in group]
-                futures[pool.submit(lattice_rows, tables, prior, self.level, start, self.scores)] = group
+            futures = {pool.submit(task): group for group, task in tasks()}
             for future in _completed(futures):
                 found = dict(zip(futures[future], future.result(), strict=True))
                 rows |= {i: row for i, row in found.items() if row is not None}
                 self.done([i for i, row in found.items() if row is not None])
+
+    def _on_lattices(self) -> Iterator[Task]:
+        """Small tables on common nodes."""
+        prior = self.prior or Prior()
+        for start, group in self._small_groups(prior):
+            tables = [self.tables[i] for i in group]
+            yield group, partial(lattice_rows, tables, prior, self.level, start, self.scores)
+
+    def _by_one_search(self) -> Iterator[Task]:
+        """Tables of about as many cells by one search for their modes."""
+        prior, sizes = self.prior or MAP_PRIOR, [len(table) for table in self.tables]
+        left = [i for i, table in enumerate(self.tables) if len(table) and not table.fully_known]
+        left.sort(key=sizes.__getitem__)
+        while left:
+            group = left[: max(1, min(_SEARCHED, _MOST_CELLS // sizes[left[0]]))]
+            left = left[len(group) :]
+            yield group, partial(self._modes, [self.tables[i] for i in group], prior)
+
+    def _modes(self, tables: list[CountTable], prior: Prior) -> list[Row | None]:
+        """Rows of tables; none if anything goes wrong, of which each will tell on its own."""
+        try:
+            refuse_no_mode(tables[0], prior)
+            modes = Modes(tables, prior)
+        except Exception:
+            return [None] * len(tables)
+        rates = modes.best.state.rates.T.tolist()
+        rows: list[Row | None] = []
+        for i, (table, plain) in enumerate(zip(tables, modes.plain, strict=True)):
+            if plain:
+                scores = score_at(table.n, table.s, *rates[i]).tolist() if self.scores else None
+                rows.append(Row(tuple(rates[i]), scores=scores and tuple(scores)))
+            else:
+                rows.append(_row(modes.fit(i), self.level, self.scores))
+        return rows
 
     def _small_groups(self, prior: Prior) -> Iterator[tuple[int, list[int]]]:
         """Small tables in groups of similar size that are made of the same kinds of individuals."""

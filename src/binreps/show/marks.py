@@ -1,5 +1,6 @@
 """The small grammar that figures share: inline data, axes, the signs of methods and of decisions.
 
+Channels are objects: of one that is given as a text Altair makes one by a search through its whole schema.
 Fields have fixed names; names that users chose (methods, populations) are values, so no name can be taken for
 a field or a formula.
 """
@@ -112,7 +113,7 @@ def band(lower: float, upper: float, left: float, right: float) -> alt.Chart:
     data = inline(x=[left], x2=[right], y=[lower], y2=[upper])
     chart = alt.Chart(data).mark_rect(style="band")
     result: alt.Chart = chart.encode(
-        x=alt.X("x", type="quantitative"), x2="x2", y=alt.Y("y", type="quantitative"), y2="y2"
+        x=alt.X("x", type="quantitative"), x2=alt.X2("x2"), y=alt.Y("y", type="quantitative"), y2=alt.Y2("y2")
     )
     return result
 

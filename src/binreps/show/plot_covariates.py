@@ -58,7 +58,7 @@ def odds_ratios(table: Table) -> alt.LayerChart:
     return themed(
         layered(
             one,
-            base.mark_rule(color=METHOD_COLOURS[0], strokeWidth=2.5).encode(x=x("lower"), x2="upper"),
+            base.mark_rule(color=METHOD_COLOURS[0], strokeWidth=2.5).encode(x=x("lower"), x2=alt.X2("upper")),
             base.mark_point(color=METHOD_COLOURS[0], filled=True, size=60, opacity=1).encode(x=x("estimate")),
             width=WIDE["width"],
             height=_STEP * max(len(names), 2),
@@ -107,6 +107,8 @@ def prevalence_curve(table: Table, name: str) -> alt.LayerChart:
     def up(field: str) -> alt.Y:
         return upward(field, "Prevalence", (0, 1), tickCount=6)
 
-    shade = base.mark_area(opacity=0.25, color=METHOD_COLOURS[0]).encode(x=along, y=up("lower"), y2="upper")
+    shade = base.mark_area(opacity=0.25, color=METHOD_COLOURS[0]).encode(
+        x=along, y=up("lower"), y2=alt.Y2("upper")
+    )
     line = base.mark_line(color=METHOD_COLOURS[0], strokeWidth=2.5).encode(x=along, y=up("prevalence"))
     return themed(layered(shade, line, **WIDE, title=f"Prevalence by {name}"))

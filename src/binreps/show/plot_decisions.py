@@ -99,7 +99,7 @@ def _cells(table: Table) -> alt.LayerChart:
     return layered(
         base.mark_rect(cornerRadius=4).encode(
             x=alt.X("left", type="quantitative", axis=None, scale=scale),
-            x2="right",
+            x2=alt.X2("right"),
             color=decision_colour(table["decision"]),
         ),
         text.encode(
@@ -146,7 +146,7 @@ def _blocks(table: Table) -> alt.LayerChart:
         block.encode(
             x=alt.X("n", type="ordinal", title="Replicates", axis=labels, scale=scale),
             y=upward("y", "Positives", (-0.5, max(sizes) + 0.5), **whole_ticks(max(sizes)), grid=False),
-            y2="y2",
+            y2=alt.Y2("y2"),
             color=decision_colour(decision),
         ),
         width=min(520, 52 * len(shown)),
@@ -236,7 +236,7 @@ def individuals(table: Table, thresholds: tuple[float, float] | None = None) -> 
         return {
             "x": across("x", "Individuals, sorted by score", (0, people), **whole_ticks(people)),
             "y": upward(y, _PROBABILITY, (floor, 1.02), tickCount=6, values=[0, 0.2, 0.4, 0.6, 0.8, 1]),
-            "x2": "x2",
+            "x2": alt.X2("x2"),
             "color": decision_colour(
                 [*(step["decision"] for step in steps), *(["negative", "positive"] * judged)]
             ),
@@ -244,7 +244,7 @@ def individuals(table: Table, thresholds: tuple[float, float] | None = None) -> 
 
     layers: list[Any] = [] if thresholds is None else [band(*thresholds, 0, people), _lines(thresholds)]
     if "lower" in steps[0]:
-        layers.append(base.mark_rect(opacity=0.35).encode(**axes("lower"), y2="upper"))
+        layers.append(base.mark_rect(opacity=0.35).encode(**axes("lower"), y2=alt.Y2("upper")))
     layers.append(base.mark_rule(strokeWidth=3).encode(**axes("score")))
     if judged:
         layers += _truth_strip(cells, axes("y"))
@@ -312,7 +312,7 @@ def _truth_strip(cells: Sequence[dict[str, Any]], axes: dict[str, Any]) -> list[
         runs.append(row | {"weight": sum(cell["weight"] for cell in run)})
     name = alt.Chart(inline(y=[-0.08], text=["truth"])).mark_text(align="right", dx=-6, style="note")
     return [
-        alt.Chart(_steps(runs)).mark_rect().encode(**axes, y2="y2"),
+        alt.Chart(_steps(runs)).mark_rect().encode(**axes, y2=alt.Y2("y2")),
         name.encode(x=alt.value(0), y=axes["y"], text=alt.Text("text", type="nominal")),
     ]
 

@@ -131,7 +131,9 @@ def _rate_panel(
         curve(posterior, within).mark_area(color=_MAIN, opacity=0.25),
         curve(prior, possible).mark_line(style="prior"),
         curve(posterior, x == x).mark_line(color=_MAIN, strokeWidth=2),
-        alt.Chart(inline(x=[mean], y=[0.0], y2=[height])).mark_rule(color=_MAIN).encode(**axes, y2="y2"),
+        alt.Chart(inline(x=[mean], y=[0.0], y2=[height]))
+        .mark_rule(color=_MAIN)
+        .encode(**axes, y2=alt.Y2("y2")),
     ]
     if estimates:
         layers.append(_stars(estimates, top).encode(**axes))
@@ -261,6 +263,8 @@ def _score_panel(
     fits: Mapping[str, Fit], n: int, thresholds: tuple[float, float] | None, level: float, *, first: bool
 ) -> alt.LayerChart:
     """The scores of every method for individuals with n replicates."""
+    import altair as alt
+
     s = np.unique(np.linspace(0, n, min(n + 1, _MOST_POINTS)).round().astype(int))
     methods = list(fits.values())
     scores = [np.asarray(fit.score(n, s), dtype=float) for fit in methods]
@@ -273,7 +277,7 @@ def _score_panel(
     for colour, fit in zip(by_place(METHOD_COLOURS, len(methods)), methods, strict=True):
         if not fit.posterior.certain:
             interval = fit.score_interval(n, s, level=level)
-            layers.append(_intervals(s, interval, colour).encode(**axes, y2="y2"))
+            layers.append(_intervals(s, interval, colour).encode(**axes, y2=alt.Y2("y2")))
     layers += _score_lines(list(fits), s, scores, axes)
     return layered(*layers, **PANEL, title=panel_title(_replicates(n)))
 
@@ -379,8 +383,8 @@ def _count_panel(n: int, rows: Sequence[Mapping[str, Any]], *, first: bool) -> a
 
     base = alt.Chart(data)
     return layered(
-        base.mark_rect(style="bars").encode(**axes("x", "observed"), x2="x2", y2="zero"),
-        base.mark_rule(color=_MAIN, strokeWidth=2).encode(**axes("middle", "lower"), y2="upper"),
+        base.mark_rect(style="bars").encode(**axes("x", "observed"), x2=alt.X2("x2"), y2=alt.Y2("zero")),
+        base.mark_rule(color=_MAIN, strokeWidth=2).encode(**axes("middle", "lower"), y2=alt.Y2("upper")),
         base.mark_point(color=_MAIN, filled=True, size=45, opacity=1).encode(**axes("middle", "mean")),
         **PANEL,
         title=panel_title(_replicates(n)),
@@ -451,7 +455,7 @@ def _interval_rows(
     points = base.mark_point(color=colour, filled=True, size=min(60, 3 * step), opacity=1)
     labels = base.mark_text(align="right", dx=-8, limit=180, style="note")
     return layered(
-        base.mark_rule(color=colour, strokeWidth=min(2.5, 0.6 * step)).encode(x=ends, x2="x2"),
+        base.mark_rule(color=colour, strokeWidth=min(2.5, 0.6 * step)).encode(x=ends, x2=alt.X2("x2")),
         points.encode(x=middle),
         labels.encode(x=alt.value(0), text=alt.Text("name", type="nominal")),
         width=420,
@@ -503,7 +507,9 @@ def bias(table: Table, median_more_biased: tuple[float, float] | None = None) ->
     low, high = median_more_biased or (np.nan, np.nan)
     text = ""
     if low < high:
-        layers.insert(0, alt.Chart(inline(x=[low], x2=[high])).mark_rect(style="band").encode(x=x, x2="x2"))
+        layers.insert(
+            0, alt.Chart(inline(x=[low], x2=[high])).mark_rect(style="band").encode(x=x, x2=alt.X2("x2"))
+        )
         text = f"shaded: the median is more biased, from {low:.3f} to {high:.3f}"
     title = alt.TitleParams("Bias of the estimated prevalence", subtitle=text)
     return themed(layered(*layers, **WIDE, title=title))

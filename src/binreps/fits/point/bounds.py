@@ -40,12 +40,12 @@ class Bounds(ABC):
         """
 
     @abstractmethod
-    def cut(self, rates: Float, kept: int) -> Float:
+    def cut(self, rates: Float, kept: Any) -> Float:
         """The rates moved into the region, the given one kept."""
 
     @abstractmethod
     def scanned(self, low: Float) -> Float:
-        """Pairs (p, q) to scan, in columns, made of eight low rates, ascending from about one error."""
+        """Pairs (p, q) to scan, made of low rates in ascending order; pairs are along the second axis."""
 
 
 class BelowHalf(Bounds):
@@ -58,12 +58,12 @@ class BelowHalf(Bounds):
 
         With β ≤ 0 < α or β < 0 the function increases up to the bound [E4].
         """
-        total = alpha + beta
-        flat = (alpha == 0) & (beta == 0)
-        interior = alpha / np.where(beta > 0, total, 1.0)
+        inside = beta > 0
         upper = per_rate(self._upper, alpha)
-        step = np.where(beta > 0, np.minimum(interior, upper), upper)
-        return np.where(flat, current, step)
+        step = np.minimum(alpha / np.where(inside, alpha + beta, 1.0), upper)
+        if inside.all():
+            return np.asarray(step)
+        return np.where(inside, step, np.where((alpha == 0) & (beta == 0), current, upper))
 
     def held(self, rates: Float, gradient: Float) -> Any:
         """As `Bounds` says."""
@@ -83,14 +83,14 @@ class BelowHalf(Bounds):
         moved = np.where(crossing & (part * step >= room), upper, expit(logit(rates) + part * step))
         return np.asarray(np.minimum(moved, upper))
 
-    def cut(self, rates: Float, kept: int) -> Float:
+    def cut(self, rates: Float, kept: Any) -> Float:
         """As `Bounds` says: no rate limits another."""
         del kept
         return rates
 
     def scanned(self, low: Float) -> Float:
         """As `Bounds` says."""
-        return np.stack([x.ravel() for x in np.meshgrid(low, low, indexing="ij")])
+        return _pairs(low)
 
 
 class BelowTheDiagonal(Bounds):
@@ -119,14 +119,14 @@ class BelowTheDiagonal(Bounds):
 
     def slope(self, rates: Float, gradient: Float) -> Any:
         """As `Bounds` says."""
-        pressed = (rates[1] + rates[2] >= 1) & (rates[1] > 0) & (rates[2] > 0)
+        pressed = _on_the_diagonal(rates) & (rates[1] > 0) & (rates[2] > 0)
         return np.where(pressed, np.maximum((gradient[1] + gradient[2]) / 2, 0.0), 0.0)
 
     def moved(self, rates: Float, step: Float) -> Float:
         """As `Bounds` says."""
         along = step[1] + step[2]
         flat = np.abs(along) <= 1e-9 * (np.abs(step[1]) + np.abs(step[2]))  # but for rounding
-        inside = rates[1] + rates[2] < 1
+        inside = ~_on_the_diagonal(rates)
         with np.errstate(invalid="ignore"):  # at p = 0, q = 1
             room = np.where(inside, -logit(rates[1]) - logit(rates[2]), 0.0)
         crossing = np.where(inside, along > room, flat | (along > 0))
@@ -136,19 +136,18 @@ class BelowTheDiagonal(Bounds):
         theta, p, q = expit(logit(rates) + part * step)
         return np.stack([theta, p, np.where(crossing, 1 - p, np.minimum(q, 1 - p))])
 
-    def cut(self, rates: Float, kept: int) -> Float:
+    def cut(self, rates: Float, kept: Any) -> Float:
         """As `Bounds` says."""
-        if kept == 0:
-            return rates
-        rates, other = rates.copy(), 3 - kept
-        rates[other] = np.minimum(rates[other], 1 - rates[kept])
-        return rates
+        theta, p, q = rates
+        below_p, below_q = np.minimum(q, 1 - p), np.minimum(p, 1 - q)
+        return np.stack([theta, np.where(kept == 2, below_q, p), np.where(kept == 1, below_p, q)])
 
     def scanned(self, low: Float) -> Float:
         """As `Bounds` says: also rates near 1, as far from it as the low ones are from 0."""
-        each = np.concatenate([low, _HIGH, [1 - 2 * low[0]]])
-        pairs = np.stack([x.ravel() for x in np.meshgrid(each, each, indexing="ij")])
-        return pairs[:, pairs.sum(axis=0) < 1]
+        high = np.broadcast_to(per_rate(np.array(_HIGH), low), (len(_HIGH), *low.shape[1:]))
+        pairs = _pairs(np.concatenate([low, high, 1 - 2 * low[:1]]))
+        inside = (pairs.sum(axis=0) < 1).reshape(pairs.shape[1], -1)
+        return pairs[:, inside[:, 0]]  # the same ones for any low rates
 
 
 def bounds_of(region: Region) -> Bounds:
@@ -157,8 +156,19 @@ def bounds_of(region: Region) -> Bounds:
 
 
 def per_rate(values: Any, like: Float) -> Any:
-    """Values per rate (or cell), shaped to act on `like`, whose first axis is the rates (or cells)."""
+    """Values per rate, the last axis, shaped to act on `like`, whose first axis is the rates."""
     return values.reshape(values.shape + (1,) * (like.ndim - 1))
+
+
+def _on_the_diagonal(rates: Float) -> Any:
+    """Whether p + q = 1, but for rounding."""
+    return rates[1] + rates[2] >= 1 - 2.0**-48
+
+
+def _pairs(each: Float) -> Float:
+    """All pairs of rates, along a new first axis."""
+    p, q = np.broadcast_arrays(each[:, None], each)
+    return np.stack([p, q]).reshape(2, -1, *each.shape[1:])
 
 
 _OF: dict[Region, Bounds] = {HALF: BelowHalf(), BETTER_THAN_CHANCE: BelowTheDiagonal()}

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from binreps.counts import CountTable
 from binreps.errors import FitError, OptionError
@@ -18,10 +19,10 @@ from binreps.fits.base import (
     refuse_empty,
     rests_on_prior,
 )
-from binreps.fits.point.climb import Climb, climb, scan
-from binreps.fits.point.em import climb_em
+from binreps.fits.point.climb import Climb, search
+from binreps.fits.point.em import climb_em, random_scores
 from binreps.fits.point.objective import Objective, State
-from binreps.model import NAMES, Prior, Rates, score_at
+from binreps.model import NAMES, Float, Prior, Rates, score_at
 from binreps.notes import Note
 from binreps.options import check_kind, check_tol, check_whole, generator, kinds_checked
 
@@ -81,8 +82,8 @@ class MapFit(PointFit):
             )
 
 
-def map_objective(counts: CountTable, prior: Prior) -> Objective:
-    """The objective of the posterior mode, if there is one."""
+def refuse_no_mode(counts: CountTable, prior: Prior) -> None:
+    """Refuse data and priors without a posterior mode."""
     refuse_empty(counts, MapFit.method)
     checked_prior(prior)
     check_kind("prior", prior, Prior)
@@ -90,7 +91,6 @@ def map_objective(counts: CountTable, prior: Prior) -> Objective:
     for name, shapes in zip(NAMES, prior, strict=True):
         if max(shapes) > _MOST_SHAPE:
             raise OptionError(f"the prior of {name} must have shapes of at most 2^53, got {shapes}")
-    return Objective(counts, prior)
 
 
 def refuse_small_shapes(prior: Prior) -> None:
@@ -107,46 +107,77 @@ def refuse_small_shapes(prior: Prior) -> None:
             )
 
 
-def map_fit(objective: Objective, prior: Prior, climbs: list[Climb]) -> MapFit:
-    """The best of several climbs as a result, with the distinct maxima they met."""
-    ranked = sorted(climbs, key=lambda end: -end.state.objective)
-    best = ranked[0]
-    maxima: list[tuple[Rates, float]] = []
-    for end in ranked:
-        if end.converged and all(_dips(objective, end.state, rates) for rates, _ in maxima):
-            maxima.append((Rates(*end.state.rates), float(end.state.objective)))
+class Modes:
+    """The posterior modes of several tables, by one search.
+
+    No table may be empty, nor may the statuses of all its individuals be known.
+    """
+
+    def __init__(
+        self, tables: Sequence[CountTable], prior: Prior, *, max_iter: int = 1000, tol: float = 1e-12
+    ) -> None:
+        self.tables, self.prior, self.objective = tables, prior, Objective(tables, prior)
+        ends, table = search(self.objective, max_iter=max_iter, tol=tol)
+        order = np.lexsort((-ends.state.objective, table))
+        self._ends, self._first = ends.of(order), np.searchsorted(table[order], np.arange(len(tables) + 1))
+        self.best = self._ends.of(self._first[:-1])
+
+    def fit(self, i: int) -> MapFit:
+        """The fit of one table."""
+        ends = self._ends.of(slice(*self._first[i : i + 2]))
+        return map_fit(self.tables[i], self.prior, self.objective.of([i]), ends)
+
+    @property
+    def plain(self) -> NDArray[np.bool_]:
+        """Whether there is nothing to say of a fit but its rates."""
+        _, p, q = self.best.state.rates
+        flat = (self.best.state.exponents == 0).all(axis=0).any(axis=0)
+        return np.asarray(self.best.converged & ~flat & (p + q < 1))
+
+
+def map_fit(counts: CountTable, prior: Prior, objective: Objective, ends: Climb) -> MapFit:
+    """The first of several climbs, the best, as a result, with the distinct maxima they met."""
+    best = ends.state.of([0])
     return MapFit(
-        objective.counts,
-        Rates(*best.state.rates),
+        counts,
+        Rates(*best.rates[:, 0].tolist()),
         prior=prior,
-        objective=float(best.state.objective),
-        converged=bool(best.converged),
-        n_iter=int(best.n_iter),
-        residual=objective.residual(best.state),
-        maxima=tuple(maxima),
-        notes=_flat(best.state) + _silent(objective, best.state, prior),
+        objective=float(best.objective[0]),
+        converged=bool(ends.converged[0]),
+        n_iter=int(ends.n_iter[0]),
+        residual=float(objective.residual(best)[0]),
+        maxima=_maxima(objective, ends.state.of(ends.converged)),
+        notes=_flat(best) + _silent(counts, best, prior),
     )
 
 
-def _dips(objective: Objective, state: State, better: Rates) -> bool:
+def _maxima(objective: Objective, ends: State) -> tuple[tuple[Rates, float], ...]:
+    """The ends of climbs, best first, without those that are part of a better hill."""
+    found: list[int] = []
+    for i in range(ends.objective.size):
+        if all(_dips(objective, ends.of([i]), ends.rates[:, [j]]) for j in found):
+            found.append(i)
+    return tuple((Rates(*ends.rates[:, i].tolist()), float(ends.objective[i])) for i in found)
+
+
+def _dips(objective: Objective, state: State, better: Float) -> bool:
     """Whether the straight way from a maximum to a better one leads down first; if not, they are one."""
     share = np.array([1e-3, 1e-2, 0.1, 0.5])
-    way = state.rates[:, None] * (1 - share) + np.array(list(better))[:, None] * share
-    level = state.objective - 1e-10 * (1 + abs(state.objective))
-    return bool(np.any(objective.at(way).objective < level))
+    way = objective.at(state.rates * (1 - share) + better * share)
+    return bool(np.any(way.objective < state.objective - 1e-10 * (1 + np.abs(state.objective))))
 
 
 def _flat(state: State) -> tuple[Note, ...]:
     """Rates on which neither data nor prior have a say are arbitrary: tell."""
-    flat = np.flatnonzero((state.alpha == 0) & (state.beta == 0))
+    flat = np.flatnonzero((state.exponents == 0).all(axis=(0, 2)))
     reason = "neither the data nor the flat prior say anything about it"
     return tuple(Note("map-arbitrary", f"{NAMES[i]} is arbitrary: {reason}") for i in flat)
 
 
-def _silent(objective: Objective, state: State, prior: Prior) -> tuple[Note, ...]:
+def _silent(counts: CountTable, state: State, prior: Prior) -> tuple[Note, ...]:
     """On the border p + q = 1 the replicates are silent; without prior or known statuses, so is the mode."""
-    _, p, q = state.rates
-    informed = objective.counts.has_known or prior.prevalence != (1, 1)
+    _, p, q = state.rates[:, 0]
+    informed = counts.has_known or prior.prevalence != (1, 1)
     if not prior.better_than_chance or p + q < 1 or informed:
         return ()
     reason = "error rates that add up to 1 make the replicates say nothing about it"
@@ -218,18 +249,19 @@ def fit_map(
     check_whole("max_iter", max_iter, 1)
     check_tol(tol)
     source = generator(rng) if algorithm == "em" else None  # type: ignore[arg-type]  # None is refused there
-    objective = map_objective(counts, prior)
-    if counts.fully_known:
-        return map_fit(objective, prior, [known_climb(objective)])
-    if source is None:
-        ends = climb(objective, np.stack(scan(objective), axis=1), max_iter=max_iter, tol=tol).each()
-    else:
-        ends = [climb_em(objective, source, max_iter=max_iter, tol=tol) for _ in range(starts)]
-    return map_fit(objective, prior, ends)
+    refuse_no_mode(counts, prior)
+    if source is None and not counts.fully_known:
+        return Modes([counts], prior, max_iter=max_iter, tol=tol).fit(0)
+    objective = Objective(counts, prior)
+    if source is None or counts.fully_known:
+        return map_fit(counts, prior, objective, known_climb(objective))
+    ends = climb_em(objective, random_scores(counts, source, starts), max_iter=max_iter, tol=tol)
+    return map_fit(counts, prior, objective, ends.of(np.argsort(-ends.state.objective, kind="stable")))
 
 
 def known_climb(objective: Objective) -> Climb:
     """Every status known: one M-step is the answer. A rate without any information is put at ¼."""
-    y = objective.counts.known.astype(float)
-    alpha, beta = objective.completed_counts(y, 1 - y)
-    return Climb(objective.at(objective.maximisation(alpha, beta, np.full(3, 0.25))), True, 1)
+    y = objective.cells.known
+    exponents = objective.completed_counts(np.stack([y, 1 - y]))
+    rates = objective.maximisation(exponents, np.full((3, 1), 0.25))
+    return Climb(objective.at(rates), np.array([True]), np.array([1]), np.array([False]))
