@@ -31,8 +31,8 @@ from binreps.model import Float
 TOLERANCE = 1e-8
 """Numerical error, in standard deviations, below which a rule is good enough."""
 
-POWER, OLDER_POWER = 1.1, 1.25
-"""Error of a grid = (its distance from the last)^1.1, from the one before that ^1.25: for honesty less than
+POWER, OLDER_POWER = 1.05, 1.25
+"""Error of a grid = (its distance from the last)^1.05, from the one before that ^1.25: for honesty less than
 theory has, which is 1.15 to 1.4 for each step."""
 
 CUT_IN_FOUR = 24.0
