@@ -100,7 +100,7 @@ def _measured_section(found: dict[tuple[int, str], Taken]) -> Section:
             "engine": engine,
             **{name: f"{number(took[task])} ({number(took[_busy(task)])})" for task, name in TASKS.items()},
             "of which sampling": number(took["of which sampling"]),
-            "start": number(took["start"]),
+            "start": number(took["start"]) if engine == "Spark" else None,
             "peak GB": number(took["memory"] / 1024),
         }
         for (size, engine), took in found.items()
