@@ -103,7 +103,7 @@ CALLS: dict[str, Callable[[br.CountTable], Any]] = {
     "compare": br.compare,
     "analyse": br.analyse,
     "analyse, report": lambda counts: br.analyse(counts).report(),
-    "analyse, replicates=100": lambda counts: br.analyse(counts, br.Settings(replicates=100)),
+    "analyse, replicates=50": lambda counts: br.analyse(counts, br.Settings(replicates=50)),
     "decision_table(100)": lambda counts: br.decision_table(br.fit_bayes(counts), _LOSS, 100),
     "stopping_table(100)": lambda counts: br.stopping_table(
         br.fit_bayes(counts), _LOSS, cost_per_replicate=0.01, max_replicates=100

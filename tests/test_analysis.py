@@ -328,3 +328,8 @@ def _colours(spec: Any) -> Iterator[tuple[str, str]]:
     elif isinstance(spec, list):
         for one in spec:
             yield from _colours(one)
+
+
+def test_a_table_of_decisions_is_no_longer_than_can_be_waited_for() -> None:
+    with pytest.raises(br.OptionError, match="replicates must be a whole number from 1 to 50, got 51"):
+        br.Settings(replicates=51)

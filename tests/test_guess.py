@@ -70,7 +70,10 @@ def test_a_rater_is_a_source() -> None:
         ({"a": ["x"], "b": ["z"]}, "no column holds results.*; the columns are 'a', 'b'"),
         ({}, r"no column holds results \(0/1, yes/no, pos/neg, \+/−\) or counts n and s$"),
         ({"box": ["x", "x"], "where": [7, 8], "test": [1, 0]}, "is the individual.* 'box', 'where'"),
-        ({"test": [1, 0]}, r"say which column is the individual \(--individual\); none is left"),
+        (
+            {"test": [1, 0]},
+            "column 'test' holds the results, and no column is left to say whose they are; add one",
+        ),
         ({"seen": [1, 0]}, "'seen' holds 0/1, but neither its name nor its rows say that it is a result"),
         (
             {"id": [1, 1], "bag": [1, 0], "box": [1, 0]},

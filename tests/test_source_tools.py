@@ -85,6 +85,16 @@ def test_an_individual_is_explained_by_who_said_what() -> None:
         br.explain(fit, Loss(), 3, 1)
 
 
+def test_one_of_the_fit_is_looked_ahead_for_by_scores() -> None:
+    """The branches belong to the probability that is shown: that of one of the fit, or of a new one."""
+    fit, said = small_fit(), {"eve": 0}
+    for new, chance in ((False, fit.score), (True, fit.predict)):
+        step = br.explain(fit, Loss(), said, new=new).next
+        assert step.source != "eve"
+        after = [chance({**said, step.source: x}) for x in (0, 1)]
+        assert [branch.probability for branch in step.branches] == pytest.approx(after)
+
+
 @pytest.mark.slow
 def test_arviz_reads_the_chains() -> None:
     fit = small_fit()

@@ -312,7 +312,6 @@ def _by_source(
     about: Mapping[str, Any], fit: Any, loss: Loss, asked: tuple[Any, ...], new: bool, cost: float, ahead: int
 ) -> _Explained:
     """Who said what, what it does to the odds, and whom to ask next."""
-    del new
     said = {source: answer for source, answer in asked[0].items() if answer is not None}
     heard = list(_heard(fit, said))
     told = ", ".join(words for words, _ in heard) or "no reading"
@@ -322,7 +321,7 @@ def _by_source(
     )
     if not ahead:
         return told, reasons, None
-    best = next(iter(next_reading(fit, said, loss, **about)))
+    best = next(iter(next_reading(fit, said, loss, new=new, **about)))
     branches = tuple(
         Branch(result, share, p, str(decision_words(loss.classify(p))))
         for result, share, p in (

@@ -23,8 +23,9 @@ def next_reading(
     sources: Sequence[Hashable] | None = None,
     population: Any = None,
     covariates: Mapping[str, Any] | None = None,
+    new: bool = True,
 ) -> Table:
-    """What one more reading of a new individual would tell, source by source; those worth most come first.
+    """What one more reading of an individual would tell, source by source; those worth most come first.
 
     Worth is how much lower the expected loss is after the reading than now: the highest price at which asking
     that source pays. Where a reading counts as a part of an independent one, worth is that of a source with
@@ -42,6 +43,8 @@ def next_reading(
         of its population.
     population, covariates
         Of the individual, where the prevalence depends on them.
+    new : bool
+        Whether the individual is new, rather than one the fit was made from.
 
     Returns
     -------
@@ -68,7 +71,7 @@ def next_reading(
         raise OptionError(f"sources must be names of sources, got {shown(sources)}")
     records = [dict(said), *(_and(said, source, x) for source in asked for x in (1, 0))]
     data, _ = fit.asked((records,), population, covariates)
-    chance, log = fit.posterior.chances(data, new=True).value, fit.posterior.log_marginal(data)
+    chance, log = fit.posterior.chances(data, new=new).value, fit.posterior.log_marginal(data)
     of_negatives, of_positives = np.exp(log[:, 1::2] - log[:, :1])  # P(yes | T), given what was said
     yes = chance[0] * of_positives + (1 - chance[0]) * of_negatives
     risks, apart = loss.risks(chance).min(axis=1), chance[1::2] - chance[2::2]

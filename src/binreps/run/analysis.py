@@ -35,6 +35,9 @@ from binreps.tables.opened import Reading
 _MOST_AGAIN = 40  # inconclusive results that a summary lists
 _SEED = 1  # of the predictive draws: the same figure every time
 
+TABULATED = 50
+"""Replicates of the decision table of an analysis, at most: 1,325 results, each with its interval."""
+
 LISTED = 10_000
 """Rows up to which they are listed; beyond, the file of scores has them."""
 
@@ -76,7 +79,7 @@ class Settings:
         check_loss(self.loss)
         _ = self.loss.thresholds  # refuses costs of 0, from which none follow
         if self.replicates is not None:
-            check_whole("replicates", self.replicates, 1, 1000)
+            check_whole("replicates", self.replicates, 1, TABULATED)
 
 
 @dataclass(frozen=True)

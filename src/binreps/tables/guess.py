@@ -431,11 +431,10 @@ class _Table:
             return choice[0]
         others = [name for name, one in self.free.items() if name != result and one.words and not one.called]
         candidates = choice or [name for name in others if self.free[name].part is None]
-        what = (
-            f"the candidates are {short_list(candidates)}"
-            if candidates
-            else "none is left besides the results"
-        )
+        if not candidates:
+            rule = "no column is left to say whose they are; add one with the individual"
+            raise QuestionError(f"column {result!r} holds the results, and {rule}, or name it (--individual)")
+        what = f"the candidates are {short_list(candidates)}"
         raise QuestionError(f"say which column is the individual (--individual); {what}")
 
     # Counts

@@ -10,6 +10,7 @@ from binreps.errors import DataError, OptionError
 from binreps.fits.batch import Progress
 from binreps.model import NAMES, Prior, Rates
 from binreps.options import check_level, check_whole
+from binreps.run.analysis import TABULATED
 
 UPLOAD_BYTES = 200 * 2**20
 ANSWER_BYTES = 64 * 2**20  # of what a process sends back; longer answers are files
@@ -25,7 +26,6 @@ RECORDS = 20_000  # individuals who differ in their covariates
 READINGS = 200_000  # by sources
 REPLICATES = 10**6
 INDIVIDUALS = 10**9
-TABLE = 50  # replicates of the decision table
 PAIRS = 2_000
 POPULATIONS = 30
 SHAPES = (0.05, 1e6)  # of a Beta prior
@@ -118,5 +118,6 @@ def check_table(replicates: int | None) -> None:
     """Refuse a decision table that nobody could read on a page."""
     if replicates is not None:
         check_whole("replicates", replicates, 1)
-        if replicates > TABLE:
-            raise OptionError(f"replicates must be at most {TABLE} on the page, got {replicates}; {_ADVICE}")
+        if replicates > TABULATED:
+            rule = f"replicates must be at most {TABULATED} on the page"
+            raise OptionError(f"{rule}, got {replicates}; {_ADVICE}")
