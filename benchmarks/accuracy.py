@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import csv
 import itertools
-import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import binreps as br
-from benchmarks import crowds
+from benchmarks import crowds, published
+from benchmarks.published import Study, panel
 from benchmarks.report import Ratio, Section, Settings
 from benchmarks.timing import say
 from binreps.decide.evaluate import calibration_error
-
-FOLDER = Path(os.environ.get("BINREPS_DATA", Path(__file__).resolve().parents[2] / "shared" / "data"))
-"""Published data that are not ours to ship: they lie here, if at all."""
 
 GRID = {"θ": (0.1, 0.4), "p": (0.05, 0.2), "q": (0.1, 0.3), "n": (3, 6)}
 INDIVIDUALS = 500
@@ -33,29 +27,9 @@ OURS: dict[str, Callable[[br.CountTable], Any]] = {
 MEASURES = ("accuracy", "log loss", "Brier", "calibration error", "risk")
 
 
-@dataclass(frozen=True)
-class Study:
-    """Every vote (task, rater, result), and the truth of every task, which are numbered from 0."""
-
-    task: np.ndarray
-    rater: np.ndarray
-    result: np.ndarray
-    truth: np.ndarray
-
-    @property
-    def n(self) -> np.ndarray:
-        """Votes on each task."""
-        return np.bincount(self.task, minlength=self.truth.size)
-
-    @property
-    def s(self) -> np.ndarray:
-        """Positive votes on each task."""
-        return np.bincount(self.task, weights=self.result, minlength=self.truth.size).astype(int)
-
-
 def run(settings: Settings) -> list[Section]:
     """All sections of this family."""
-    return [simulated(settings), published()]
+    return [simulated(settings), published_studies()]
 
 
 # Simulated studies -----------------------------------------------------------------------------------------
@@ -94,11 +68,7 @@ def _grid(repeats: int) -> Iterator[tuple[str, Study]]:
             truth = (rng.random(INDIVIDUALS) < theta).astype(int)
             chance = np.where(truth == 1, 1 - q, p)
             result = (rng.random((INDIVIDUALS, n)) < chance[:, None]).astype(int)
-            task, rater = np.indices(result.shape)
-            yield (
-                f"θ = {theta}, p = {p}, q = {q}, n = {n}",
-                Study(task.ravel(), rater.ravel(), result.ravel(), truth),
-            )
+            yield f"θ = {theta}, p = {p}, q = {q}, n = {n}", panel(result, truth)
 
 
 def _means(made: list[dict[str, float]]) -> dict[str, float]:
@@ -109,55 +79,36 @@ def _means(made: list[dict[str, float]]) -> dict[str, float]:
 # Published studies -----------------------------------------------------------------------------------------
 
 
-def published() -> Section:
+def published_studies() -> Section:
     """Each published study with a truth, or a sentence where the files are missing."""
     rows, ratios = [], {}
     for name in ("restaurant", "rte"):
-        if not (FOLDER / f"{name}_truth.csv").exists():
+        if not published.available(name):
             continue
         say(f"accuracy: {name}")
-        study = read_study(name)
+        study = published.read_study(name)
         found = {kind: judged(scores, study.truth) for kind, scores in scores_of(study).items()}
         rows += [{"data": name, "scores": kind, **_shown(measures)} for kind, measures in found.items()]
         ratios |= _ratios(name, found)
-    if (FOLDER / "periodontal.csv").exists():
+    if published.available("periodontal"):
         found = _periodontal()
         rows += [
             {"data": "periodontal", "scores": kind, **_shown(measures)} for kind, measures in found.items()
         ]
     text = (
         "Scores without a look at the truth, then judged by it. *restaurant*: 2,004 pairs of records × 3 "
-        "crowd workers; *rte*: 800 pairs of sentences × 10 of 164 workers, who differ much, so that a model "
-        "that knows who voted (Dawid–Skene) has what ours leaves out: where the raters are known and "
-        "differ, use one. *periodontal*: 50 individuals, the sites are not named, so there are no raters. "
-        f"{_missing()}"
+        "crowd workers; *rte*: 800 pairs of sentences × 10 of 164 workers, who differ much, so that a "
+        "model that knows who voted (Dawid–Skene) has what these leave out; *Sources* has ours that does. "
+        f"*periodontal*: 50 individuals, the sites are not named, so there are no raters. {_missing()}"
     )
     if not rows:
-        text += (
-            " Nothing to judge: the data are not in a folder `shared` beside the repository (BINREPS_DATA)."
-        )
+        text += f" {published.ABSENT}"
     return Section("Accuracy: published studies", text, rows, ratios)
-
-
-def read_study(name: str) -> Study:
-    """Votes and truth of a published study; votes on tasks without a truth are left out."""
-    truth = dict(_rows(f"{name}_truth.csv"))
-    votes = [row for row in _rows(f"{name}.csv") if row[0] in truth]
-    places = {task: place for place, task in enumerate(truth)}
-    raters = {rater: place for place, rater in enumerate(sorted({row[1] for row in votes}))}
-    columns = [(places[task], raters[rater], int(result)) for task, rater, result in votes]
-    return Study(*np.array(columns).T, np.array([int(value) for value in truth.values()]))
-
-
-def _rows(name: str) -> list[list[str]]:
-    """The rows of a file, without its header."""
-    with (FOLDER / name).open(newline="", encoding="utf-8") as file:
-        return list(csv.reader(file))[1:]
 
 
 def _periodontal() -> dict[str, dict[str, float]]:
     """Our scores of the published counts."""
-    _, n, s, truth = np.array(_rows("periodontal.csv"), dtype=int).T
+    _, n, s, truth = np.array(published.rows("periodontal"), dtype=int).T
     counts = br.CountTable(n, s)
     return {name: judged(fit(counts).score(n, s), truth) for name, fit in OURS.items()}
 

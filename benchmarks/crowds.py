@@ -1,4 +1,4 @@
-"""crowd-kit, which aggregates the votes of crowds: its majority vote and its Dawid–Skene model."""
+"""crowd-kit, which aggregates the votes of crowds: majority, Dawid–Skene, one coin, GLAD, MMSR."""
 
 from __future__ import annotations
 
@@ -7,10 +7,22 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from benchmarks import engines
 from benchmarks.engines import PANDAS
+from benchmarks.published import Study
 from benchmarks.report import Ratio, milliseconds
 from benchmarks.timing import alternate, say
+
+OPTIONS: dict[str, dict[str, Any]] = {
+    "MajorityVote": {},
+    "DawidSkene": {"n_iter": 100},
+    "OneCoinDawidSkene": {"n_iter": 100},
+    "GLAD": {"n_iter": 100, "silent": True},
+    "MMSR": {"random_state": 1},
+}
+"""Its methods for votes of yes and no, and how they are called."""
 
 MISSING = "crowd-kit is not installed, so its rows are missing."
 
@@ -69,6 +81,20 @@ def dawid_skene(votes: Any, *, iterations: int = 100) -> Any:
 
     with _quiet():
         return DawidSkene(n_iter=iterations).fit(votes)
+
+
+def scores(name: str, study: Study) -> np.ndarray:
+    """A probability for each task by one of its classes; MMSR gives labels alone, taken as .99 and .01."""
+    import pandas as pd
+    from crowdkit import aggregation
+
+    votes = pd.DataFrame({"task": study.task, "worker": study.rater, "label": study.result})
+    with _quiet():
+        if name == "MMSR":
+            labels = aggregation.MMSR(**OPTIONS[name]).fit_predict(votes).sort_index()
+            return np.where(labels.to_numpy() == 1, 0.99, 0.01)
+        found = getattr(aggregation, name)(**OPTIONS[name]).fit_predict_proba(votes)
+    return found.sort_index()[1].to_numpy(dtype=float)
 
 
 def _quiet() -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -153,6 +153,25 @@ def markdown_table(rows: list[dict[str, Any]]) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+def best_in_bold(rows: list[dict[str, Any]], measures: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows of one study with measures in three decimals, the best in bold: the least, or most accurate.
+
+    Examples
+    --------
+    >>> best_in_bold([{"Brier": 0.0312, "time": 1}, {"Brier": 0.05, "time": 2}], ["Brier"])
+    [{'Brier': '**0.031**', 'time': 1}, {'Brier': '0.050', 'time': 2}]
+    """
+    shown = [dict(row) for row in rows]
+    for name in measures:
+        known = [row[name] for row in rows if row[name] is not None]
+        best = f"{(max if name == 'accuracy' else min)(known):.3f}" if known else ""
+        for row in shown:
+            if row[name] is not None:
+                text = f"{row[name]:.3f}"
+                row[name] = f"**{text}**" if text == best else text
+    return shown
+
+
 def ratio_table(ratios: Mapping[str, Mapping[str, Any]]) -> str:
     """Ratios named "row: column" as a table, with what is claimed above and what is missed in bold."""
     rows: dict[str, dict[str, Any]] = {}
@@ -167,10 +186,11 @@ def ratio_table(ratios: Mapping[str, Mapping[str, Any]]) -> str:
     return markdown_table(list(rows.values()))
 
 
-def page(families: Mapping[str, Mapping[str, Any]]) -> str:
-    """The page for people, from families as JSON holds them."""
+def page(families: Mapping[str, Mapping[str, Any]], lead: str = "") -> str:
+    """The page for people, from families as JSON holds them, and what it begins with."""
     parts = [
         "# Benchmarks",
+        *([lead] if lead else []),
         "Written by `make bench ARGS=--full`; `make bench` alone prints. Times are medians of "
         "alternated runs, quartiles in brackets, on the clock unless a column says otherwise: on a busy "
         "machine trust ratios and processor time, not milliseconds. Ratios are the peer's figure over ours, "

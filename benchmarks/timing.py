@@ -80,13 +80,17 @@ def repeat(
     *,
     seconds: float,
     warm_up: bool = True,
+    least: int = 3,
 ) -> Runs:
-    """Time one function, each call on something newly prepared that the clock does not count."""
+    """Time one function, each call on something newly prepared that the clock does not count.
+
+    No call begins after the given seconds, but there are at least so many.
+    """
     made: list[tuple[float, float, Any]] = []
     if warm_up:
         work(prepare())
     start = time.perf_counter()
-    while len(made) < turns and (len(made) < 3 or time.perf_counter() - start < seconds):
+    while len(made) < turns and (len(made) < least or time.perf_counter() - start < seconds):
         made.append(_timed(work, prepare()))
     return _collected(made)
 

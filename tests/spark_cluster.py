@@ -1,4 +1,4 @@
-"""Scores by source on executor processes: `python spark_cluster.py rows.parquet fit.json scores.parquet`."""
+"""Scores by source on a cluster: `python spark_cluster.py ADDRESS rows.parquet fit.json scores.parquet`."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from pyspark.sql import SparkSession
 import binreps as br
 
 
-def main(rows: str, model: str, target: str) -> None:
+def main(address: str, rows: str, model: str, target: str) -> None:
     """Fit the rows again on the cluster, score them with a saved fit, and write what each item got."""
     warnings.simplefilter("ignore")
-    builder = SparkSession.builder.master("local-cluster[2,1,1024]").appName("binreps")
+    builder = SparkSession.builder.master(address).appName("binreps")
     for name, value in {
         "spark.ui.enabled": "false",
         "spark.driver.bindAddress": "127.0.0.1",

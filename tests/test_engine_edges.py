@@ -339,8 +339,12 @@ def once(size: int, share: float) -> CountTable:
 
 @pytest.mark.parametrize(
     "populations",
-    [{"x": once(10**6, 0.3)}, {"a": once(10**5, 0.1), "b": once(10**5, 0.3), "c": once(10**5, 0.5)}],
-    ids=["one", "three"],
+    [
+        {"x": once(10**6, 0.3)},
+        {"a": once(10**5, 0.1), "b": once(10**5, 0.3), "c": once(10**5, 0.5)},
+        {"a": once(10**4, 0.3), "b": once(10**4, 0.3)},
+    ],
+    ids=["one", "three", "two alike"],
 )
 @pytest.mark.parametrize("better", [False, True])
 def test_populations_with_one_replicate_are_right(populations: dict[str, CountTable], better: bool) -> None:
@@ -350,8 +354,7 @@ def test_populations_with_one_replicate_are_right(populations: dict[str, CountTa
     found = np.array([*fit.rates.prevalence, fit.rates.false_positive, fit.rates.false_negative])
     spread = np.array([*fit.sd.prevalence, fit.sd.false_positive, fit.sd.false_negative])
     assert oracle.agreement < 1e-7
-    # several ridges that share p + q < 1 are not resolved yet, and the error says so
-    assert fit.error < (0.5 if better and len(populations) > 1 else 1e-5)
+    assert fit.error < 1e-5
     allowed = fit.error + oracle.agreement
     assert np.abs((found - oracle.mean) / oracle.sd).max() < allowed
     assert np.abs(spread / oracle.sd - 1).max() < allowed
@@ -417,7 +420,7 @@ def test_one_cell_of_any_weight_is_what_its_limit_says(weight: int, better: bool
     mass = w * (1 - rest) * np.sqrt(rest) * ((x + 1) / 2 if better else 0.25)
     moments = [float(mass @ (1 - rest) ** k / mass.sum()) for k in (1, 2)]
     # no float beside 1 is closer; better than chance, the sd of θ rests on a tail that ends nowhere
-    open_tail = 4.0 if better and weight > 10**12 else 0.0
+    open_tail = 0.5 if better and weight >= 10**12 else 0.0
     assert error < max(0.01, 2 * float(np.finfo(float).eps) / sd_theta, open_tail)
     assert theta > 1 - 1e-8
     assert p == pytest.approx(moments[0], rel=1e-4)
@@ -466,7 +469,7 @@ def test_a_trillion_individuals_with_up_to_ten_thousand_replicates_have_the_mode
     counts, flat = CountTable(n, s, weight), Prior((1, 1), (1, 1), (1, 1))
     fit, mode = fit_bayes(counts, flat), fit_map(counts, flat)
     assert fit.error < 1e-3
-    assert np.abs(np.subtract(list(fit.rates), list(mode.rates)) / list(fit.sd)).max() < fit.error
+    assert np.abs(np.subtract(list(fit.rates), list(mode.rates)) / list(fit.sd)).max() < fit.error + 1e-6
 
 
 def test_new_individuals_of_a_trillion_tested_once_are_as_those_of_the_data() -> None:
@@ -474,7 +477,20 @@ def test_new_individuals_of_a_trillion_tested_once_are_as_those_of_the_data() ->
     script = (
         "import binreps as br\n"
         "fit = br.fit_bayes(br.CountTable([1, 1], [0, 1], [6 * 10**11, 4 * 10**11]))\n"
-        "print(*fit.score(1, [0, 1]), *fit.predict(1, [0, 1]))"
+        "print(*fit.score(1, [0, 1]), *fit.predict(1, [0, 1]))\n"
+        "print(*fit.score_error(1, [0, 1]) + fit.predict_error(1, [0, 1]))"
     )
-    first, second, *predicted = in_time(script, 60)
-    assert predicted == pytest.approx([first, second], abs=1e-9)
+    first, second, third, fourth, *errors = in_time(script, 60)
+    assert max(errors) < 1e-3
+    assert abs(third - first) < errors[0]
+    assert abs(fourth - second) < errors[1]
+
+
+@pytest.mark.slow
+def test_scores_where_the_prevalence_has_steep_poles() -> None:
+    """4 % of the mass of θ is closer to 1 than any float: it was lost, and scores were off by .006."""
+    counts = CountTable([1, 3, 4], [1, 3, 3], [1, 2, 1])
+    prior = Prior((0.06, 0.085), (5965, 1.3), (1.24, 0.06))
+    fit, oracle = fit_bayes(counts, prior), Reference(counts, prior, both=False)
+    for n, s in ((5, 0), (6, 0), (6, 1)):
+        assert abs(fit.score(n, s) - oracle.side.score(n, s)) < fit.score_error(n, s) < 1e-5

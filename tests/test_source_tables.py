@@ -240,3 +240,15 @@ def test_intervals_from_a_few_draws_are_as_wide_as_those_from_all() -> None:
     assert 0.85 < np.median(few[open_] / whole[open_]) < 1.2
     assert np.all(few[open_] > 0.6 * whole[open_])
     assert np.abs(answers["score"] - fit.score(wide)).max() < 0.02
+
+
+def test_duckdb_sorts_narrow_rows_before_it_sums_many_columns() -> None:
+    """Of rows in no order it would keep unfinished sums of all draws for nearly every row."""
+    table = duckdb.connect().from_arrow(
+        pa.table({"item": [1, 2, 1], "worker": list("aab"), "vote": [1, 0, 1]})
+    )
+    columns = {"individual": "item", "result": "vote", "source": "worker"}
+    with warnings.catch_warnings(action="ignore"):
+        fit = br.fit(table, rng=1, tol=0.9, **columns)
+    plan = br.attach(table, fit, **columns).explain().lower().replace("_", " ")  # the last step comes first
+    assert plan.index("group by") < plan.index("hash join") < plan.index("order by")

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 import pytest
+from benchmarks.cluster import cluster
 
 import binreps as br
 from binreps.counts import CountTable
@@ -148,12 +149,17 @@ def test_bad_results_are_shown(to_spark: Callable[[pa.Table], Any]) -> None:
         count_table(to_spark(table), individual="patient", result="test")
 
 
-def test_the_job_of_the_documentation_runs(to_spark: Callable[[pa.Table], Any], tmp_path: Path) -> None:
+def documented_job() -> str:
+    """The first block of code of the page."""
     page = (Path(__file__).parent.parent / "docs" / "spark.md").read_text(encoding="utf-8")
     block = re.search(r"```python\n(.*?)```", page, re.DOTALL)
     assert block is not None
+    return block[1]
+
+
+def test_the_job_of_the_documentation_runs(to_spark: Callable[[pa.Table], Any], tmp_path: Path) -> None:
     job: dict[str, Any] = {"__name__": "job"}
-    exec(compile(block[1], "docs/spark.md", "exec"), job)
+    exec(compile(documented_job(), "docs/spark.md", "exec"), job)
     table = TABLES["large ids, integers"].filter(TABLES["large ids, integers"]["patient"].is_valid())
     to_spark(table).write.parquet(str(tmp_path / "tests.parquet"))
     job["main"](str(tmp_path / "tests.parquet"), str(tmp_path / "answers.parquet"))
@@ -179,6 +185,11 @@ def test_sources_are_read_and_scored_on_the_cluster(to_spark: Callable[[pa.Table
         assert (own["n"], own["s"], own["decision"]) == (row["n"], row["s"], row["decision"])
         for name in ("score", "lower", "upper"):
             assert own[name] == pytest.approx(row[name], abs=1e-6)
+    plan = answers._jdf.queryExecution().executedPlan().toString()
+    shuffles = [line for line in plan.splitlines() if "Exchange hashpartitioning" in line]
+    assert shuffles
+    # before the join: rows are moved without the log odds of all draws
+    assert all("REPARTITION_BY_COL" in line for line in shuffles)
     some, _ = source_readings(read(OpenTable(frame), columns), 60)
     assert 0 < some.readings < 120
 
@@ -208,10 +219,16 @@ def test_covariates_on_spark(spark: Any) -> None:
         br.fit(twice, **named)
 
 
-def test_sources_are_read_and_scored_by_executor_processes(tmp_path: Path) -> None:
-    """local-cluster starts a master and two workers of their own, as a cluster does."""
+@pytest.fixture(scope="module")
+def address() -> Iterator[str]:
+    """A master and two workers, each a process."""
     if "JAVA_HOME" not in os.environ:
         require("java", "default-jre-headless")
+    with cluster(memory="1g") as address:
+        yield address
+
+
+def test_sources_are_read_and_scored_by_executor_processes(tmp_path: Path, address: str) -> None:
     rng = np.random.default_rng(1)
     rows = [
         (f"i{i}", f"w{j}", int((i % 3 == 0) ^ (rng.random() < 0.15))) for i in range(40) for j in range(5)
@@ -224,10 +241,27 @@ def test_sources_are_read_and_scored_by_executor_processes(tmp_path: Path) -> No
     pyarrow.parquet.write_table(table, paths[0])
     br.save_fit(fit, paths[1])
     script = Path(__file__).with_name("spark_cluster.py")
-    subprocess.run([sys.executable, str(script), *map(str, paths)], check=True, timeout=300)
+    subprocess.run([sys.executable, str(script), address, *map(str, paths)], check=True, timeout=300)
     wanted = {
         row["item"]: row["score"] for row in rows_of(br.attach(table, br.load_fit(paths[1]), **columns))
     }
     scores = pyarrow.parquet.read_table(paths[2]).to_pylist()
     assert len(scores) == 40
     assert all(abs(row["score"] - wanted[row["item"]]) < 1e-6 for row in scores)
+
+
+def test_the_job_of_the_documentation_is_submitted_to_a_cluster(tmp_path: Path, address: str) -> None:
+    import pyspark
+
+    table = TABLES["large ids, integers"].filter(TABLES["large ids, integers"]["patient"].is_valid())
+    names = ("job.py", "tests.parquet", "answers.parquet")
+    job, source, target = paths = [tmp_path / name for name in names]
+    job.write_text(documented_job(), encoding="utf-8")
+    pyarrow.parquet.write_table(table, source)
+    submit = [str(Path(pyspark.__file__).with_name("bin") / "spark-submit"), "--master", address]
+    local = {"SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_PYTHON": sys.executable}
+    own = ["--conf", "spark.executor.memory=512m", "--conf", "spark.ui.enabled=false"]
+    subprocess.run([*submit, *own, *map(str, paths)], check=True, timeout=300, env=os.environ | local)
+    columns: Any = {"individual": "patient", "result": "test"}
+    wanted = attach(table, br.fit_bayes(count_table(table, **columns)), loss=LOSS, **columns)
+    assert by_key(pyarrow.parquet.read_table(target).to_pylist()) == by_key(rows_of(wanted))

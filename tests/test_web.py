@@ -220,6 +220,17 @@ def test_a_study_is_planned(client: TestClient) -> None:
     assert "prevalence_width must" in sentence(client.post("/api/plan", json={"prevalence_width": -1}))
 
 
+def test_a_plan_is_ended_after_some_seconds_of_the_processor(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "PLANNING", 0.0)
+    response = client.post("/api/plan", json={"prevalence_width": 0.3})
+    wanted = (
+        "a plan for such a test takes more than 0 seconds of the processor; use the library or the command"
+    )
+    assert sentence(response).startswith(wanted)
+
+
 def test_a_plan_tells_how_far_it_is(client: TestClient) -> None:
     asked = {"prevalence_width": 0.05}
     headers = {"accept": "application/x-ndjson"}
@@ -789,6 +800,7 @@ SCHEMA = schemathesis.openapi.from_asgi("/api/openapi.json", create_app(["testse
     suppress_health_check=list(HealthCheck),
 )
 def test_no_request_that_the_schema_allows_breaks_the_server(case: Any) -> None:
-    response = case.call(timeout=limits.WAIT + limits.SECONDS)  # the server's own limits, not another's
-    assert response.status_code < 500 or "took longer than" in response.json()["error"]
+    # seconds of the clock on a machine that does other things too: a plan has 10 of the processor
+    response = case.call(timeout=limits.WAIT)
+    assert response.status_code < 500
     assert response.status_code == 200 or response.json()["error"]

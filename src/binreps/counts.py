@@ -100,8 +100,7 @@ class CountTable:
         replicates from both classes any n will do; with replicates from one class, its rate is known and
         n ≥ 2 is enough for the rest.
         """
-        measured = {int(status) for status in self.known[self.n > 0]}
-        classes_measured = len(measured - {UNKNOWN})
+        classes_measured = sum(bool(np.any((self.known == status) & (self.n > 0))) for status in (0, 1))
         unknown_n = self.n[self.known == UNKNOWN]
         return classes_measured == 2 or bool(np.any(unknown_n >= 3 - classes_measured))
 

@@ -79,10 +79,7 @@ class Half(Region):
 
     def log_mass(self, false_positive: Shapes, false_negative: Shapes) -> float:
         """As `Region` says."""
-        return sum(
-            float(betaln(a, b) + log_betainc(a, b, np.array(0.5)))
-            for a, b in (false_positive, false_negative)
-        )
+        return _log_half(false_positive) + _log_half(false_negative)
 
 
 class BetterThanChance(Region):
@@ -125,6 +122,12 @@ HALF, BETTER_THAN_CHANCE = Half(), BetterThanChance()
 def _halved(a: Pair) -> Pair:
     """log x and log(1−x) of x = a / 2."""
     return a[0] - np.log(2), np.log1p(-np.exp(a[0]) / 2)
+
+
+@lru_cache(maxsize=256)
+def _log_half(shapes: Shapes) -> float:
+    """log ∫ x^(a−1) (1−x)^(b−1) up to ½."""
+    return float(betaln(*shapes) + log_betainc(*shapes, np.array(0.5)))
 
 
 def log_betainc(a: float, b: float, x: Float) -> Float:

@@ -10,17 +10,17 @@ import typer
 from rich.console import Console
 
 from binreps.cli import options as opt
-from binreps.cli.progress import bar
+from binreps.cli.progress import bar, busy
 from binreps.cli.read import guess_lines
 from binreps.cli.render import grid
-from binreps.cli.score import model_recipe, opened_like, saved_loss
+from binreps.cli.score import model_recipe, opened_like, saved_fit, saved_loss
 from binreps.decide import elicit
 from binreps.decide.loss import Loss
 from binreps.decide.plan import plan
 from binreps.decide.stopping import NextReplicates, StoppingTable, next_replicates, stopping_table
 from binreps.errors import OptionError
 from binreps.model import Prior, Rates
-from binreps.run.save import load_fit, read_json
+from binreps.run.save import read_json
 from binreps.show import plot
 from binreps.show.summary import table_rows
 from binreps.show.wording import command_options
@@ -63,7 +63,7 @@ def next_command(
 
     Example: `binreps next --model results/summary.json --cost-per-replicate 0.02 --budget 50`
     """
-    fit, loss = load_fit(model), saved_loss(read_json(model))
+    fit, loss = saved_fit(model), saved_loss(read_json(model))
     if None not in fit.parts:
         raise OptionError("next takes a fit of one population; analyse that population on its own")
     costs: dict[str, Any] = {"cost_per_replicate": cost_per_replicate}
@@ -80,8 +80,9 @@ def next_command(
             )
         print("Written to", " and ".join(str(path) for path in (out, figure) if path is not None))
         return
-    rule = stopping_table(fit, loss, max_replicates=max_replicates, **costs)
-    again = next_replicates(fit.counts, fit, loss, budget=budget, **costs)
+    with busy("looking ahead"):
+        rule = stopping_table(fit, loss, max_replicates=max_replicates, **costs)
+        again = next_replicates(fit.counts, fit, loss, budget=budget, **costs)
     if out is not None:
         check_target(out)
         write_table(rule.table(), out)
@@ -124,7 +125,8 @@ def _write_individuals(
         print(line)
     reading = read(opened, guess.columns, numbered=True)
     fit, loss, new = by
-    again = next_replicates(reading.everyone, fit, loss, new=new, **how)
+    with busy("looking ahead"):
+        again = next_replicates(reading.everyone, fit, loss, new=new, **how)
     answers, notes = joined(reading, Adding([fit, again], loss, new=new))
     first = arrow_rows(in_order(answers.filter("measure <> 'no'"), "rank").limit(_SHOWN))
     write_file(in_order(answers, "rank"), out)

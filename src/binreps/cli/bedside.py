@@ -13,10 +13,11 @@ from typing import Annotated, Any
 import typer
 
 from binreps.cli import options as opt
-from binreps.cli.score import saved_loss, saved_value
+from binreps.cli.progress import busy
+from binreps.cli.score import saved_fit, saved_loss, saved_value
 from binreps.decide.answer import AHEAD, Answer, explain
 from binreps.errors import OptionError
-from binreps.run.save import load_fit, read_json
+from binreps.run.save import read_json
 from binreps.show.card import Origin, card
 from binreps.show.summary import plain
 from binreps.tables.write import check_place, replacing
@@ -54,18 +55,19 @@ def decide_command(
     Example: `binreps decide 2/6 --model results/summary.json`
     """
     saved = read_json(model)
-    fit = _of_population(load_fit(model), population)
-    answer = explain(
-        fit,
-        saved_loss(saved),
-        *_asked(fit.has_sources, results, source),
-        covariates=_covariates(fit, covariate),
-        population=population if fit.has_sources else None,
-        new=not fitted,
-        level=saved_value(saved, "options", "level") or 0.9,
-        cost_per_replicate=cost_per_replicate,
-        ahead=ahead,
-    )
+    fit = _of_population(saved_fit(model), population)
+    with busy("looking ahead"):
+        answer = explain(
+            fit,
+            saved_loss(saved),
+            *_asked(fit.has_sources, results, source),
+            covariates=_covariates(fit, covariate),
+            population=population if fit.has_sources else None,
+            new=not fitted,
+            level=saved_value(saved, "options", "level") or 0.9,
+            cost_per_replicate=cost_per_replicate,
+            ahead=ahead,
+        )
     print(json.dumps(_values(answer), ensure_ascii=False, allow_nan=False, indent=1) if as_json else answer)
 
 
@@ -89,19 +91,20 @@ def card_command(
         raise OptionError(f"--out must name an HTML file, such as card.html, got {str(out)!r}")
     check_place(out)
     saved = read_json(model)
-    fit = _of_population(load_fit(model), population)
-    page = card(
-        fit,
-        saved_loss(saved),
-        up_to=up_to or min(max(int(fit.everyone.n.max(initial=1)), 1), 8),
-        cost_per_replicate=cost_per_replicate,
-        covariates=_covariates(fit, covariate),
-        title=title,
-        valid_for=population or "",
-        origin=_origin(saved),
-        level=saved_value(saved, "options", "level") or 0.9,
-        paper=paper,
-    )
+    fit = _of_population(saved_fit(model), population)
+    with busy("looking ahead"):
+        page = card(
+            fit,
+            saved_loss(saved),
+            up_to=up_to or min(max(int(fit.everyone.n.max(initial=1)), 1), 8),
+            cost_per_replicate=cost_per_replicate,
+            covariates=_covariates(fit, covariate),
+            title=title,
+            valid_for=population or "",
+            origin=_origin(saved),
+            level=saved_value(saved, "options", "level") or 0.9,
+            paper=paper,
+        )
     with replacing(out) as part:
         part.write_text(page, encoding="utf-8")
     print(f"Written to {out}")

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 
 from binreps.cli import options as opt
+from binreps.cli.progress import busy
 from binreps.cli.read import guess_lines
 from binreps.decide.loss import Loss
 from binreps.errors import DataError
@@ -53,7 +54,7 @@ def score_command(
     Example: `binreps score new.parquet --model results/summary.json --out scored.parquet`
     """
     columns = opt.make_columns(locals())
-    fit, saved = load_fit(model), read_json(model)
+    fit, saved = saved_fit(model), read_json(model)
     recipe = None if columns or population else model_recipe(model)
     if (
         fit.has_sources
@@ -72,8 +73,9 @@ def score_command(
     apart = [population] if population else []
     with opened_like(recipe, data, columns, apart, memory, sheet) as (opened, guess):
         check_target(out, opened.paths)
-        reading = read(opened, guess.columns, population, numbered=True)
-        notes = write_joined(reading, adding, out)
+        with busy("scoring"):
+            reading = read(opened, guess.columns, population, numbered=True)
+            notes = write_joined(reading, adding, out)
     for line in guess_lines(guess):
         print(line)
     heard = [note for note in reading.notes if not (fit.has_sources and note.id == "source-not-used")]
@@ -110,6 +112,12 @@ def opened_like(
         if recipe is not None:
             check_recipe(recipe, opened, wanted)
         yield opened, opened.guess(columns, apart)
+
+
+def saved_fit(model: Path) -> Any:
+    """The fit of an earlier analysis; it is made again, which may take a while."""
+    with busy("fitting again"):
+        return load_fit(model)
 
 
 def saved_value(content: Any, *keys: str) -> Any:

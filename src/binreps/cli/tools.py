@@ -10,13 +10,14 @@ import typer
 from rich.console import Console
 
 from binreps.cli import options as opt
+from binreps.cli.progress import busy
 from binreps.cli.render import grid
-from binreps.cli.score import saved_loss
+from binreps.cli.score import saved_fit, saved_loss
 from binreps.decide.loss import decision_table
 from binreps.errors import OptionError
 from binreps.model import Rates
 from binreps.options import check_whole
-from binreps.run.save import load_fit, read_json
+from binreps.run.save import read_json
 from binreps.show.summary import table_rows
 from binreps.study import theory
 from binreps.study.simulate import Simulation, simulate
@@ -43,7 +44,7 @@ def table_command(
 
     Example: `binreps table --model results/summary.json --up-to 4 --cost-false-negative 5`
     """
-    fit, saved = load_fit(model), saved_loss(read_json(model))
+    fit, saved = saved_fit(model), saved_loss(read_json(model))
     fits = {str(name): one for name, one in fit.parts.items()}
     if None not in fit.parts:
         if population not in fits:
@@ -54,7 +55,9 @@ def table_command(
         saved.false_negative if cost_false_negative is None else cost_false_negative,
         cost_inconclusive or _text_of(saved.inconclusive),
     )
-    _show(decision_table(fit, loss, up_to, level=level), out, as_json)
+    with busy("deciding"):
+        table = decision_table(fit, loss, up_to, level=level)
+    _show(table, out, as_json)
 
 
 def _text_of(cost: float | tuple[float, float]) -> str:

@@ -9,7 +9,8 @@ import numpy as np
 
 from binreps.counts import CountTable
 from binreps.fits.base import PosteriorFit, check_counts, integrable
-from binreps.fits.exact.posterior import Integrated, integrate
+from binreps.fits.exact.integrated import Integrated
+from binreps.fits.exact.posterior import integrate
 from binreps.model import Prior, Records
 from binreps.options import kinds_checked
 

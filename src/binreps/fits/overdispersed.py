@@ -10,7 +10,8 @@ import numpy as np
 from binreps.counts import CountTable
 from binreps.errors import OptionError
 from binreps.fits.base import PosteriorFit, check_counts, check_integrable, integrable
-from binreps.fits.exact.posterior import ExactPosterior, integrate
+from binreps.fits.exact.integrated import Integrated
+from binreps.fits.exact.posterior import integrate
 from binreps.model import CORRELATED, CORRELATION, Model, Prior
 from binreps.options import check_level, kinds_checked
 
@@ -28,7 +29,7 @@ class OverdispersedFit(PosteriorFit):
     method: ClassVar[str] = "Bayes, over-dispersed"
     model: ClassVar[Model] = CORRELATED
     dear: ClassVar[bool] = True
-    posterior: ExactPosterior = field(compare=False)
+    posterior: Integrated = field(compare=False)
     intraclass_prior: tuple[float, float]
 
     def __reduce__(self) -> tuple[Any, ...]:

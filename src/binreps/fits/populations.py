@@ -16,7 +16,8 @@ from binreps.errors import DataError, OptionError
 from binreps.fits.base import AnyFit, Fit, fit_title, integrable, rates_rows, rests_on_prior
 from binreps.fits.bayes import BayesFit
 from binreps.fits.exact.marginal import Marginal
-from binreps.fits.exact.shared import Alone, Shared, share
+from binreps.fits.exact.posterior import Alone, share
+from binreps.fits.exact.shared import Shared
 from binreps.fits.left_out import LeftOut
 from binreps.model import NAMES, Float, Prior, Rates
 from binreps.notes import Note

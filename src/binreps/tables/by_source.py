@@ -163,6 +163,7 @@ def long_answers(
     rows = table.select(*roles.individual, *more, *order, SOURCE, said.alias(_SAID), *counts)
     if asked.fit.merge:
         rows = _as_one(rows, [*roles.individual, *more], order, asked.merged)
+    rows = _side_by_side(rows, [*roles.individual, *more])
     # where every row finds a partner the cheaper join loses nobody
     how: Any = "inner" if whole and not asked.fit.merge else "left"
     rows = rows.join(lookup, on=[SOURCE, _SAID], how=how)
@@ -174,6 +175,20 @@ def long_answers(
     kept = [*roles.individual, *order, N, S]
     prevalence = None if more else few.prevalence
     return _finished(people, kept, asked, prevalence), (*notes, *unseen_notes(asked.fit, sources))
+
+
+def _side_by_side(rows: Frame, keys: list[str]) -> Frame:
+    """Rows of one individual beside each other, while they are narrow: sums of many columns follow.
+
+    Rows in no order would make Spark move, and DuckDB keep, unfinished sums of all draws for nearly every
+    row: 10⁸ readings took 70 GB of disk before.
+    """
+    engine = rows.implementation
+    if engine.is_duckdb():
+        return rows.sort(*keys)
+    if engine.is_pyspark() or engine.is_pyspark_connect():
+        return nw.from_native(rows.to_native().repartition(*(f"`{key}`" for key in keys)))
+    return rows
 
 
 def _as_one(rows: Frame, keys: list[str], order: list[str], named: dict[str, str]) -> Frame:

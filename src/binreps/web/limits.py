@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence, Sized
 
 from binreps.counts import CountTable
 from binreps.errors import DataError, OptionError
+from binreps.fits.batch import Progress
 from binreps.model import NAMES, Prior, Rates
 from binreps.options import check_level, check_whole
 
@@ -31,6 +33,7 @@ LEVELS = (0.01, 0.9999)
 RATES, ERRORS = (0.001, 0.999), 0.8  # the prevalence to plan for, and how many errors a test may make
 SCORED = 10**6  # replicates of all individuals in one request
 SECONDS = 30  # that a process may work for one request
+PLANNING = 10  # seconds of the processor for one plan
 WAIT = 60  # seconds that a request waits for a process
 GRACE = 1.0  # seconds that work goes on when nobody waits for it any more
 SLOW, PACE = 10, 10**5  # seconds, and the bytes a second beyond them, in which a request must come
@@ -88,6 +91,19 @@ def check_rates(rates: Rates) -> None:
     if together > ERRORS:
         rule = f"false_positive and false_negative must add up to at most {ERRORS} on the page"
         raise OptionError(f"{rule}, got {together:g}; {_ADVICE}")
+
+
+def within(seconds: float, what: str, told: Progress | None = None) -> Progress:
+    """What work calls with how much is done: tells it, and ends it after some seconds of the processor."""
+    start = time.process_time()
+
+    def tell(done: int, total: int) -> None:
+        if time.process_time() - start > seconds:
+            raise OptionError(f"{what} takes more than {seconds:g} seconds of the processor; {_ADVICE}")
+        if told is not None:
+            told(done, total)
+
+    return tell
 
 
 def check_interval(level: float) -> None:

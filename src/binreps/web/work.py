@@ -450,6 +450,8 @@ def planned(request: PlanRequest, progress: Path | None = None) -> dict[str, Any
         data_sets=_PLAN_DATA_SETS,
         refine=True,
         workers=1,
-        progress=None if progress is None else Teller(progress),
+        progress=limits.within(
+            limits.PLANNING, "a plan for such a test", None if progress is None else Teller(progress)
+        ),
     )
     return {"sentence": f"{result.goal}; {result.answer}", "rows": table_rows(result.table())}

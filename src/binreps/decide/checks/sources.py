@@ -11,6 +11,7 @@ from binreps.counts import UNKNOWN
 from binreps.decide.checks.actions import Action
 from binreps.decide.checks.findings import NOTE, WARNING, Finding
 from binreps.decide.loss import Loss
+from binreps.fits.sampled.pairs import Pair
 from binreps.fits.sources import SourcesFit
 from binreps.words import listed
 
@@ -160,9 +161,9 @@ def _copies(fit: SourcesFit, loss: Loss) -> Iterator[Finding]:
         yield Finding(
             "agreeing-pair",
             pair.correlation,
-            f"{names[0]} and {names[1]} agree in their errors: on {pair.shared:,} individuals their answers "
-            f"have a correlation of {pair.correlation:.2f} beyond what their error rates explain "
-            f"(z = {pair.z:.1f}). Of {int(weight.sum()):,} answers would change: {', '.join(changed)}.",
+            f"{names[0]} and {names[1]} agree in their errors{_or_others(fit, pair)}: on {pair.shared:,} "
+            f"individuals their answers have a correlation of {pair.correlation:.2f} beyond what their error "
+            f"rates explain. Of {int(weight.sum()):,} answers would change: {', '.join(changed)}.",
             "Find out whether one copies the other, or both one teacher; then drop one, or merge the two "
             "into one source.",
             action=Action("merge", listed(one for name in names for one in whole.get(name, (name,)))),
@@ -170,6 +171,14 @@ def _copies(fit: SourcesFit, loss: Loss) -> Iterator[Finding]:
     if len(pairs) > _SHOWN_PAIRS:
         rest = f"{len(pairs) - _SHOWN_PAIRS:,} more pairs of sources agree in their errors."
         yield Finding("agreeing-pairs", len(pairs), rest, "Settle the pairs above first, then look again.")
+
+
+def _or_others(fit: SourcesFit, pair: Pair) -> str:
+    """The pairs whose agreement would explain as much, if there are any."""
+    others = [f"{fit.sources[j]} and {fit.sources[k]}" for j, k in pair.rivals]
+    if not others:
+        return ""
+    return f", or in place of them {_named(others)}: the readings do not tell which"
 
 
 def _close_decisions(fit: SourcesFit, loss: Loss) -> Iterator[Finding]:

@@ -38,15 +38,25 @@ class Place(NamedTuple):
     rest: tuple[Float, ...] = ()  # further parameters
     log_rest: tuple[tuple[Float, Float], ...] = ()  # log ρ, log(1−ρ)
 
+    def some(self, which: Any) -> Place:
+        """Some of the points."""
+
+        def cut(x: Any) -> Any:
+            return tuple(cut(one) for one in x) if isinstance(x, tuple) else x[which] if x.size > 1 else x
+
+        return Place(*(cut(x) for x in self))
+
     @property
     def parameters(self) -> tuple[Float, ...]:
         """θ, p, q and what the model has beyond them."""
         return (expit(self.u), self.p, self.q, *self.rest)
 
 
-def errors_at(p: Float, q: Float) -> Place:
-    """Pairs (p, q) as a place; its logit θ says nothing."""
-    return Place(np.zeros(1), p, q, (np.log(p), np.log1p(-p)), (np.log(q), np.log1p(-q)), np.zeros(1))
+def errors_at(first: Float, second: Float) -> Place:
+    """Error rates with two logits as a place; its logit θ says nothing."""
+    (log_p, rest_p), (log_q, rest_q) = ((log_expit(y), log_expit(-y)) for y in (first, second))
+    area = log_p + rest_p + log_q + rest_q
+    return Place(np.zeros(1), np.exp(log_p), np.exp(log_q), (log_p, rest_p), (log_q, rest_q), area)
 
 
 class Unit(NamedTuple):

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
 from binreps.counts import UNKNOWN, CountTable
-from binreps.fits.exact.chart import Box, errors_at
-from binreps.fits.exact.density import Density
+from binreps.fits.exact.chart import Place
+from binreps.fits.exact.density import Density, Mixtures
 from binreps.fits.exact.gauss import Interval, Series, jacobi_rule
-from binreps.fits.exact.tensor import log_likelihoods, rate_interval, rate_weights
-from binreps.model import ALIKE, Float, Prior
+from binreps.fits.exact.tensor import rate_interval
+from binreps.model import Float, Prior
 
 _FALL = (25.0, 27.0, 31.0)  # a line of θ ends where the density has fallen by so much: least, aim, most
 _EDGE = 600.0  # logits that are as good as infinite
@@ -29,32 +29,38 @@ def snapped(low: Float, high: Float, end: float = 1.0) -> tuple[Float, Float]:
 
 
 class Lines(NamedTuple):
-    """Intervals of θ, one per line."""
+    """Intervals of θ, one per line; beside 1 the distance to it is known better than θ is."""
 
     lower: Float
-    upper: Float
+    length: Float
+    above: Float  # from the upper end to 1
+
+    def some(self, which: Any) -> Lines:
+        """Some of the lines."""
+        return Lines(*(x[which] for x in self))
 
     def kinds(self, prior: Prior) -> list[tuple[NDArray[np.bool_], Interval]]:
         """The lines sorted by the ends of the domain that they reach, each sort with its intervals."""
-        zero, one, found = self.lower == 0, self.upper == 1, []
+        zero, one, found = self.lower == 0, self.above == 0, []
         for at_zero in (False, True):
             for at_one in (False, True):
                 same = (zero == at_zero) & (one == at_one)
                 if same.any():
                     like = rate_interval(prior.prevalence, 0.0 if at_zero else 0.1, 1.0 if at_one else 0.4)
-                    found.append((same, Interval(self.lower[same], self.upper[same], like.a, like.b)))
+                    found.append((same, Interval(self.lower[same], 1 - self.above[same], like.a, like.b)))
         return found
 
-    def rule(self, prior: Prior, size: int) -> tuple[Float, Float]:
-        """Nodes and log weights with the prior's other factors, both of shape (lines, size)."""
-        nodes, weights = np.empty((self.lower.size, size)), np.empty((self.lower.size, size))
+    def rule(self, prior: Prior, size: int) -> tuple[Float, Float, Float]:
+        """Nodes, 1 − nodes, and log weights with the prior's other factors, all of shape (lines, size)."""
+        theta, rest, weights = np.empty((3, self.lower.size, size))
+        a, b = prior.prevalence
         for same, kind in self.kinds(prior):
-            rule = jacobi_rule(size, kind.a, kind.b)
-            length = kind.length[:, None]
-            nodes[same] = x = self.lower[same, None] + length * rule.nodes
-            weights[same] = np.log(rule.weights) + (kind.a + kind.b + 1) * np.log(length)
-            weights[same] += rate_weights(prior.prevalence, x, kind)
-        return nodes, weights
+            rule, (lower, length, above) = jacobi_rule(size, kind.a, kind.b), self.some(same)
+            theta[same] = lower[:, None] + length[:, None] * rule.nodes
+            rest[same] = above[:, None] + length[:, None] * (1 - rule.nodes)
+            weights[same] = np.log(rule.weights) + (kind.a + kind.b + 1) * np.log(length)[:, None]
+            weights[same] += (a - 1 - kind.a) * np.log(theta[same]) + (b - 1 - kind.b) * np.log(rest[same])
+        return theta, rest, weights
 
     def draw(self, prior: Prior, masses: Float, u: Float) -> Float:
         """One value on each line, by the inverse distribution function of its masses at u."""
@@ -71,17 +77,17 @@ def draw_rows(interval: Interval, masses: Float, u: Float) -> Float:
 
 
 class Conditional:
-    """The density of logit θ in one population, at many points (p, q)."""
+    """The density of logit θ in one population, at many pairs of error rates."""
 
-    def __init__(self, counts: CountTable, prior: Prior, p: Float, q: Float) -> None:
-        negative, positive = ALIKE.log_classes(counts, p, q)
+    def __init__(self, density: Density, errors: Place) -> None:
+        negative, positive = density.log_classes(errors)
         top = np.maximum(negative, positive)
         self._positive, self._negative = np.exp(positive - top), np.exp(negative - top)
-        self._weight = counts.weight.astype(float)
+        self._weight = density.weight
         self._base = self._weight @ top
-        self._a, self._b = prior.prevalence
+        self._a, self._b = density.prior.prevalence
         self._total = self._a + self._b + float(self._weight.sum())
-        self._guess = _corrected_prevalence(counts, p, q)
+        self._guess = _corrected_prevalence(density.counts, errors.p, errors.q)
 
     def value(self, u: Float) -> Float:
         """Logarithm of the density at logits u, without the prior's constant."""
@@ -125,8 +131,10 @@ class Conditional:
 
     def lines(self) -> Lines:
         """Intervals of θ that hold its density."""
-        lower, upper = (expit(self._end(side)) for side in (-1.0, 1.0))
-        return Lines(*snapped(lower, upper))
+        low, high = (self._end(side) for side in (-1.0, 1.0))
+        lower, upper = snapped(expit(low), expit(high))
+        above = np.where(upper == 1, 0.0, expit(-high))
+        return Lines(lower, np.where(lower > 0.5, expit(-low) - above, upper - lower), above)
 
     def _end(self, side: float) -> Float:
         """Where the density has fallen enough on one side of its peak.
@@ -165,43 +173,33 @@ def _corrected_prevalence(counts: CountTable, p: Float, q: Float) -> Float:
 
 
 class Inner(NamedTuple):
-    """One population's θ integrated out at many points (p, q)."""
+    """One population's θ integrated out at many pairs of error rates."""
 
     log_mass: Float  # relative to the likelihood at the centre
     mean: Float
     variance: Float
-    lower: Float  # of the conditional support
-    upper: Float
+    lines: Lines
+
+    def some(self, which: Any) -> Inner:
+        """At some of the pairs."""
+        return Inner(self.log_mass[which], self.mean[which], self.variance[which], self.lines.some(which))
 
 
-class Population:
-    """One population: its likelihood, and its θ integrated out."""
+def masses(density: Density, lines: Lines, errors: Place, size: int) -> tuple[Float, Float]:
+    """Nodes of θ and log masses there, both of shape (pairs, nodes)."""
+    theta, rest, weights = lines.rule(density.prior, size)
+    return theta, Mixtures(density, errors).log_ratios(theta, rest) + weights
 
-    def __init__(self, counts: CountTable, prior: Prior, p: float, q: float) -> None:
-        self.counts, self.prior = counts, prior
-        peak, _ = Conditional(counts, prior, np.array([p]), np.array([q])).peak
-        chart = Box(ALIKE, prior.region)
-        self.density = Density(counts, prior, chart.place(chart.coordinates(expit(peak), p, q)))
 
-    def lines(self, p: Float, q: Float) -> Lines:
-        """The conditional supports of θ."""
-        return Conditional(self.counts, self.prior, p, q).lines()
-
-    def masses(self, lines: Lines, p: Float, q: Float, size: int) -> tuple[Float, Float]:
-        """Nodes of θ and log masses there, both of shape (points, nodes)."""
-        theta, weights = lines.rule(self.prior, size)
-        errors = errors_at(p[:, None], q[:, None])
-        return theta, log_likelihoods(self.density, theta, errors) + weights
-
-    def integrate(self, p: Float, q: Float, size: int) -> Inner:
-        """Integrate θ out."""
-        lines = self.lines(p, q)
-        theta, log_mass = self.masses(lines, p, q, size)
-        top = log_mass.max(axis=1)
-        mass = np.exp(log_mass - top[:, None])
-        total = mass.sum(axis=1)
-        away = theta - lines.lower[:, None]
-        shift = np.einsum("ij,ij->i", mass, away) / total
-        away -= shift[:, None]
-        variance = np.einsum("ij,ij,ij->i", mass, away, away) / total
-        return Inner(top + np.log(total), lines.lower + shift, variance, lines.lower, lines.upper)
+def integrated(density: Density, errors: Place, size: int) -> Inner:
+    """θ integrated out."""
+    lines = Conditional(density, errors).lines()
+    theta, log_mass = masses(density, lines, errors, size)
+    top = log_mass.max(axis=1)
+    mass = np.exp(log_mass - top[:, None])
+    total = mass.sum(axis=1)
+    away = theta - lines.lower[:, None]
+    shift = np.einsum("ij,ij->i", mass, away) / total
+    away -= shift[:, None]
+    variance = np.einsum("ij,ij,ij->i", mass, away, away) / total
+    return Inner(top + np.log(total), lines.lower + shift, variance, lines)

@@ -7,7 +7,7 @@ integrated as precisely as one of 50.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,8 +19,9 @@ from binreps.fits.exact.chart import Place
 from binreps.model import ALIKE, FEW, Float, Model, Prior, rising_rest
 
 _MANY = 1_000_000  # individuals from which rounding of the size eps·N would be felt
-_AT_ONCE = 40_000  # cells × points at a time, so that they stay in the processor's cache
-_SAFE = 600.0  # exponents up to which exp neither overflows nor underflows
+_AT_ONCE = 20_000  # cells × points at a time, so that they stay in the processor's cache
+_SAFE = 600.0  # exponents up to which exp does not overflow
+_FAR = -0.5  # a mixture so far below that at the centre has lost digits as a difference
 
 
 class Density:
@@ -51,12 +52,13 @@ class Density:
         self.misses = (self.counts.n - self.counts.s).astype(float)[:, None]
         self.weight = self.counts.weight.astype(float)
         self._known = self.counts.has_known
-        self._exponents = np.concatenate([self.s, self.misses, np.ones_like(self.s), 0 * self.s], axis=1)
-        negative, positive = self._log_shares(centre)
+        self._exponents, self._unit = np.concatenate([self.s, self.misses, 0 * self.s], axis=1), 0 * self.s
+        negative, positive = self.log_classes(centre)
+        negative, positive = negative + log_expit(-centre.u), positive + log_expit(centre.u)
         self._unit = np.logaddexp(negative, positive)
         self.log_likelihood = float(self.weight @ self._unit[:, 0])
         self._positive, self._negative = np.exp(positive - self._unit), np.exp(negative - self._unit)
-        self._exponents[:, 3:] = -self._unit  # from here on shares are relative to those at the centre
+        self._exponents[:, 2:] = -self._unit  # from here on classes are relative to the mixture at the centre
         self.log_constant = prior.log_constant - (float(betaln(*shapes)) if shapes else 0.0)
         self.many = self.counts.individuals > _MANY
 
@@ -81,94 +83,30 @@ class Density:
 
     def log_ratio(self, place: Place) -> Float:
         """log L − log L(centre) at a list of points."""
-        size = max(1, _AT_ONCE // max(len(self.weight), 1))
-        if place.u.size <= size:
-            return self._ratio(place)
-        return np.concatenate([self._ratio(part) for part in _parts(place, size)])
+        theta, rest = expit(place.u)[:, None], expit(-place.u)[:, None]
+        return Mixtures(self, place).log_ratios(theta, rest)[:, 0]
 
-    def _ratio(self, place: Place) -> Float:
-        if not self.weight.size:
-            return np.zeros(place.u.shape)
-        if not self.many:
-            return np.asarray(self.weight @ self._log_mixtures(place))
-        change = self._changes(place)
-        near = change > -0.5  # far below, the difference has lost digits that the sum still has
-        logs = np.log1p(np.where(near, change, 0.0))
-        return np.asarray(
-            self.weight @ (logs if near.all() else np.where(near, logs, self._log_mixtures(place)))
-        )
-
-    def _log_mixtures(self, place: Place) -> Float:
-        """The logarithm of every cell's mixture over that at the centre."""
-        negative, positive = self._log_shares(place)
-        if max(positive.max(), negative.max()) < _SAFE and np.maximum(positive, negative).min() > -_SAFE:
-            np.exp(positive, out=positive)
-            np.exp(negative, out=negative)
-            positive += negative
-            return np.log(positive, out=positive)
-        with np.errstate(invalid="ignore"):  # −∞ beside −∞ beyond what floats hold
-            return np.asarray(np.logaddexp(positive, negative))
-
-    def _log_shares(self, place: Place) -> tuple[Float, Float]:
-        """log of what either class contributes to each cell's mixture, over the mixture at the centre."""
-        up, down = log_expit(place.u), log_expit(-place.u)
-        if self.model.independent:  # one product of matrices for each class
-            one = np.ones_like(up)
-            positive = self._exponents @ np.stack([place.log_q[1], place.log_q[0], up, one])
-            negative = self._exponents @ np.stack([place.log_p[0], place.log_p[1], down, one])
-            if self._known:
-                positive[self.counts.known == 0] = -np.inf
-                negative[self.counts.known == 1] = -np.inf
-            return negative, positive
-        unit = -self._exponents[:, 3:]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            negative, positive = self.model.log_classes(self.counts, place.p, place.q, *place.rest)
-        return negative + (down - unit), positive + (up - unit)
-
-    def log_ratios(self, errors: Place) -> Iterator[tuple[Any, Any, float]]:
-        """For each cell log P(s | T = 0) and log P(s | T = 1) over the centre's mixture, and its weight."""
-        units, weights = self._unit[:, 0].tolist(), self.weight.tolist()
+    def log_classes(self, errors: Place) -> tuple[Float, Float]:
+        """log P(s | T = 0) and log P(s | T = 1) over the centre's mixture, of each cell at error rates."""
         if not self.model.independent:
             with np.errstate(divide="ignore", invalid="ignore"):
-                classes = self.model.log_classes(self.counts, errors.p, errors.q, *errors.rest)
-            for negative, positive, unit, weight in zip(*classes, units, weights, strict=True):
-                yield negative - unit, positive - unit, weight
-            return
-        columns = (self.s, self.misses)
-        for s, misses, unit, known, weight in zip(
-            *(x[:, 0].tolist() for x in columns), units, self.counts.known.tolist(), weights, strict=True
-        ):
-            negative = s * errors.log_p[0] + misses * errors.log_p[1] - unit
-            positive = s * errors.log_q[1] + misses * errors.log_q[0] - unit
-            yield (
-                np.full_like(negative, -np.inf) if known == 1 else negative,
-                np.full_like(positive, -np.inf) if known == 0 else positive,
-                weight,
-            )
+                negative, positive = self.model.log_classes(self.counts, errors.p, errors.q, *errors.rest)
+            return negative - self._unit, positive - self._unit
+        one = np.ones_like(errors.p)
+        negative = self._exponents @ np.stack([*errors.log_p, one])
+        positive = self._exponents @ np.stack([*errors.log_q[::-1], one])
+        if self._known:
+            negative[self.counts.known == 1] = -np.inf
+            positive[self.counts.known == 0] = -np.inf
+        return negative, positive
 
-    def changes(self, theta: Float, errors: Place) -> Iterator[tuple[Float, float]]:
-        """For each cell its mixture over that at the centre, minus 1, at every θ and pair; and its weight.
-
-        θ runs along a first axis; each summand is a plane, and only their sum has the size of the product.
-        """
-        up, down = expit(self.centre.u[0]), expit(-self.centre.u[0])
-        away, columns = theta - up, (self._positive[:, 0].tolist(), self._negative[:, 0].tolist())
-        classes = zip(*self._class_changes(errors), strict=True)
-        for (negative, positive), p, q, weight in zip(classes, *columns, self.weight.tolist(), strict=True):
-            with np.errstate(invalid="ignore", over="ignore"):
-                of_positive, of_negative = p * np.expm1(positive), q * np.expm1(negative)
-                gain = of_positive * (1 + away / up) + p * away / up
-            yield gain + (of_negative * (1 - away / down) - q * away / down), weight
-
-    def _changes(self, place: Place) -> Float:
-        """The mixture over that at the centre, minus 1; the same rounded parameters serve all cells."""
+    def changes(self, errors: Place) -> tuple[Float, Float]:
+        """The mixture over that at the centre, minus 1, is level + slope · (θ − centre): both."""
         up, down = expit(self.centre.u), expit(-self.centre.u)
-        away = expit(place.u) - up if up < 0.5 else down - expit(-place.u)
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            negative, positive = (np.expm1(log) for log in self._class_changes(place))
-            change = self._positive * (positive * (1 + away / up) + away / up)
-            change += self._negative * (negative * (1 - away / down) - away / down)
-        return np.where(np.isnan(change), -1.0, change)
+            negative, positive = (np.expm1(np.minimum(log, _SAFE)) for log in self._class_changes(errors))
+            slope = self._positive / up * (1 + positive) - self._negative / down * (1 + negative)
+            return self._positive * positive + self._negative * negative, slope
 
     def _class_changes(self, place: Place) -> tuple[Float, Float]:
         """The change of log P(s | T = 0) and of log P(s | T = 1) from the centre, along a new first axis."""
@@ -190,6 +128,80 @@ class Density:
         return negative, positive
 
 
+class Mixtures:
+    """Every cell's mixture over that at a density's centre, at pairs of error rates: linear in θ."""
+
+    def __init__(self, density: Density, errors: Place) -> None:
+        self.density, self.errors, self.weight = density, errors, density.weight
+
+    @cached_property
+    def _changes(self) -> Linear:
+        """Mixtures minus 1, by θ − centre and 1."""
+        level, slope = self.density.changes(self.errors)
+        return Linear(slope, level)
+
+    @cached_property
+    def _classes(self) -> tuple[Linear, Float]:
+        """Mixtures over the larger class likelihood, by θ and 1 − θ, and the logarithm of that."""
+        negative, positive = self.density.log_classes(self.errors)
+        top = np.maximum(negative, positive)
+        negative -= top
+        positive -= top
+        return Linear(np.exp(positive, out=positive), np.exp(negative, out=negative)), top
+
+    def log_ratios(self, theta: Float, rest: Float) -> Float:
+        """log L − log L(centre) at each pair of error rates (first axis) and θ: those of all, or its own."""
+        pairs, each = self.errors.p.size, self.weight.size * theta.shape[-1]
+        if not each:
+            return np.zeros((pairs, theta.shape[-1]))
+        size = max(1, _AT_ONCE // each)
+        parts = [slice(start, start + size) for start in range(0, pairs, size)]
+        with np.errstate(divide="ignore", invalid="ignore"):  # −∞ beyond what floats hold
+            if theta.ndim == 1:
+                found = [self._log_ratios(theta, rest, some) for some in parts]
+            else:
+                found = [self._log_ratios(theta[some], rest[some], some) for some in parts]
+        return np.concatenate(found) if found else np.zeros((0, theta.shape[-1]))
+
+    def _log_ratios(self, theta: Float, rest: Float, some: slice) -> Float:
+        if not self.density.many:
+            mixtures, tops = self._classes
+            mixture = mixtures.at(theta, rest, some)
+            return np.asarray(
+                (self.weight @ tops[:, some])[:, None] + self._added_up(np.log(mixture, out=mixture))
+            )
+        u = self.density.centre.u[0]
+        away = theta - expit(u) if u < 0 else expit(-u) - rest
+        change = self._changes.at(away, np.ones_like(away), some)
+        if (far := change < _FAR).any():  # there the difference has lost digits that the sum still has
+            mixtures, tops = self._classes
+            logs = tops[:, some, None] + np.log(mixtures.at(theta, rest, some))
+            return self._added_up(np.where(far, logs, np.log1p(np.maximum(change, _FAR))))
+        return self._added_up(np.log1p(change, out=change))
+
+    def _added_up(self, logs: Float) -> Float:
+        return np.asarray((self.weight @ logs.reshape(self.weight.size, -1)).reshape(logs.shape[1:]))
+
+
+class Linear:
+    """a·x + b·y, with a and b for each cell and pair."""
+
+    def __init__(self, a: Float, b: Float) -> None:
+        self._a, self._b = a, b
+
+    @cached_property
+    def _both(self) -> Float:
+        return np.stack([self._a, self._b], axis=-1)
+
+    def at(self, x: Float, y: Float, some: slice) -> Float:
+        """At x and y of all of some pairs (a product of matrices), or of each."""
+        if x.ndim == 1:
+            return np.asarray(self._both[:, some] @ np.stack([x, y]))
+        found = self._a[:, some, None] * x
+        found += self._b[:, some, None] * y
+        return np.asarray(found)
+
+
 class _Rising(NamedTuple):
     """Changes of Σ_{j<k} log(x + jρ) as ρ moves from a centre."""
 
@@ -205,17 +217,6 @@ class _Rising(NamedTuple):
         j = np.arange(most).reshape(-1, *more)
         factors = np.log1p((x * np.expm1(to_x) + j * (self.rho - self.centre)) / (x + j * self.centre))
         return np.concatenate([np.zeros((1, *factors.shape[1:])), np.cumsum(factors, axis=0)])[k]
-
-
-def _parts(place: Place, size: int) -> Iterator[Place]:
-    """A place a few points at a time."""
-
-    def cut(x: Any, some: slice) -> Any:
-        return tuple(cut(one, some) for one in x) if isinstance(x, tuple) else x[some]
-
-    for start in range(0, place.u.size, size):
-        some = slice(start, start + size)
-        yield Place(*(cut(x, some) for x in place))
 
 
 def _log_power(shapes: tuple[float, float], logs: tuple[Any, Any]) -> Any:
@@ -241,4 +242,6 @@ def _log1p(change: Float, far: Float) -> Float:
 def informative(counts: CountTable) -> CountTable:
     """The table without the cells that say nothing: no replicates and no known status."""
     kept = (counts.n > 0) | (counts.known != UNKNOWN)
+    if kept.all():
+        return counts
     return CountTable(counts.n[kept], counts.s[kept], counts.weight[kept], counts.known[kept])

@@ -88,6 +88,13 @@ class Interval:
         scale = (self.a + self.b + 1) * np.log(self.length)
         return np.asarray(np.log(jacobi_rule(size, self.a, self.b).weights) + scale)
 
+    def log_steps(self, size: int) -> Float:
+        """Logarithms of the weights of the rule for ∫ f(x) dx."""
+        x = self.nodes(size)
+        return np.asarray(
+            self.log_weights(size) - self.a * np.log(x - self.lower) - self.b * np.log(self.upper - x)
+        )
+
     def unit(self, x: Any) -> Any:
         """Positions in the interval as fractions of it."""
         return np.clip((np.asarray(x, dtype=float) - self.lower) / self.length, 0.0, 1.0)
@@ -257,19 +264,18 @@ class Series:
         )
         return found[()]
 
-    def densities(self, x: Float, slope: Float) -> Float:
-        """The densities of all rows at the same points, times what x changes with another variable there."""
-        u, (a, b) = self.interval.unit(x), (self.interval.a, self.interval.b)
+    def densities(self, u: Float, rest: Float, slope: Float) -> Float:
+        """The densities of all rows at parts u of their intervals, times a slope; `rest` is 1 − u."""
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            envelope = np.nan_to_num(u**a * (1 - u) ** b * slope / self.interval.length, posinf=0.0)
+            envelope = np.nan_to_num(u**self.interval.a * rest**self.interval.b * slope, posinf=0.0)
         return np.asarray(self._smooth @ self._between(u).T * envelope)
 
-    def cumulatives(self, x: Float) -> Float:
-        """The masses of all rows below the same points, shape (rows, points)."""
+    def cumulatives(self, u: Float, rest: Float) -> Float:
+        """The masses of all rows below the same parts of their intervals, shape (rows, points)."""
         a, b = self.interval.a + 1, self.interval.b + 1
-        u = self.interval.unit(x)
-        bend = u**a * (1 - u) ** b * (self._rest @ self._between(u).T)
-        return np.asarray(np.outer(self._constant, betainc(a, b, u)) - bend)
+        below = np.where(u < 0.5, betainc(a, b, u), 1 - betainc(b, a, rest))
+        bend = u**a * rest**b * (self._rest @ self._between(u).T)
+        return np.asarray(np.outer(self._constant, below) - bend)
 
     def _between(self, u: Float) -> Float:
         """The matrix that takes values at the nodes to those of their polynomial at some points."""

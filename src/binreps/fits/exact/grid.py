@@ -40,9 +40,27 @@ class Grid:
         self.mass = mass / total
         self.log_evidence = peak + math.log(total) + log_unit
 
-    def expect(self, values: Any) -> float:
-        """The posterior mean of values at the points."""
-        return float(np.sum(self.mass * values))
+    def expect(self, *values: Any) -> float:
+        """The posterior mean of a product of values at the points.
+
+        Rows of points share their error rates, so that products of matrices add most of it up.
+        """
+        if self.mass.ndim == 1:
+            return float(self.mass @ math.prod(values))
+        of_rows = [x[:, 0] for x in values if np.ndim(x) == 2 and x.shape[1] == 1]
+        along: Any = math.prod((x for x in values if not (np.ndim(x) == 2 and x.shape[1] == 1)), start=1.0)
+        each = self._rows * along if np.ndim(along) == 0 else self._along(along)
+        return float(each @ math.prod(of_rows) if of_rows else each.sum())
+
+    @cached_property
+    def _rows(self) -> Float:
+        return np.asarray(self.mass.sum(axis=1))
+
+    def _along(self, values: Float) -> Float:
+        """Sums over each row of mass times values."""
+        return np.asarray(
+            self.mass @ values if values.ndim == 1 else np.einsum("ij,ij->i", self.mass, values)
+        )
 
     @cached_property
     def _centre(self) -> list[float]:
@@ -63,7 +81,7 @@ class Grid:
         result = np.empty((len(away),) * 2)
         for i, one in enumerate(away):
             for j, other in enumerate(away[: i + 1]):
-                result[i, j] = result[j, i] = self.expect(one * other)
+                result[i, j] = result[j, i] = self.expect(one, other)
         return result
 
     @property

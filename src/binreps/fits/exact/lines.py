@@ -28,7 +28,6 @@ Number = Callable[[Place], Float]
 
 _CUT = 24.0  # lines with less than e^−24 of the heaviest are left out
 _MOST = 8_000  # lines
-_MORE = 1 / 8  # the spacing of v over that of μ, where its lines differ in what they reach
 _FEW, _DENSER = 14, 30.0  # points of a line: to see whether it matters; and of all, over the spacing of lines
 _STEPS = 4  # of the secant rule, towards a crossing
 _EDGE = 1e-15  # of a line: where it is taken to begin and to end
@@ -71,15 +70,11 @@ def _log_masses(density: Density, chart: Moments, across: Float, size: int) -> F
 
 
 def bundles(density: Density, rule: Lattices, spacing: float) -> list[Bundle]:
-    """The posterior as lines, so many standard deviations apart, and points on them accordingly.
-
-    Where v is not known nearly as well as μ is, lines of some v do not reach a value that others do: that is
-    no smooth function of v, and takes many more of them.
-    """
+    """The posterior as lines, so many standard deviations apart, and points on them accordingly."""
     found, size = [], int(np.ceil(_DENSER / spacing))
     for chart, frame in zip(rule.charts, rule.frames, strict=True):
         assert isinstance(chart, Moments)
-        basis = frame.basis[:2, :2] @ (TURNS[2][0] if known_variance(density) else np.diag([1.0, _MORE]))
+        basis = frame.basis[:2, :2] @ TURNS[2][0]
 
         def weight(x: Float, chart: Moments = chart) -> Float:
             return np.asarray(np.logaddexp.reduce(_log_masses(density, chart, x, _FEW), axis=1))
@@ -95,11 +90,6 @@ def bundles(density: Density, rule: Lattices, spacing: float) -> list[Bundle]:
         for chart, across, logs in found
         if logs.max() > top - _CUT
     ]
-
-
-def known_variance(density: Density) -> bool:
-    """Whether the data tell v, and nothing beyond it: nobody has more than two replicates, some have."""
-    return int(density.counts.n.max(initial=0)) == 2
 
 
 class Crossings(Marginal):

@@ -17,6 +17,7 @@ from scipy.special import expit, log_expit, logit, sici
 
 from binreps.fits.exact.chart import Stretch
 from binreps.fits.exact.gauss import Interval, Series, invert
+from binreps.fits.posterior import weighted_quantiles
 from binreps.model import Float
 
 _CUT_PLANES = 1e7  # times the least mass: a plane with less was cut off before it was added up
@@ -157,78 +158,78 @@ class Marginal(ABC):
 
 
 class Panels(Marginal):
-    """Series on intervals side by side."""
+    """Series on intervals, which may overlap, of a number or, with a scale, of its coordinate.
 
-    def __init__(self, panels: list[tuple[Interval, Float]], error: float = 0.0) -> None:
+    Parameters
+    ----------
+    panels : list of Interval and masses
+        The ends of an interval may be arrays, with as many rows of masses.
+    error : float
+    scale : Scale, optional
+    """
+
+    def __init__(
+        self, panels: list[tuple[Interval, Float]], error: float = 0.0, scale: Scale | None = None
+    ) -> None:
         total = sum(float(masses.sum()) for _, masses in panels)
-        self.error = error
-        self.series = [Series(interval, masses / total) for interval, masses in panels]
-        self.starts = np.cumsum([0.0, *(float(one.total) for one in self.series)])
-        self.ends = np.array([panels[0][0].lower, *(interval.upper for interval, _ in panels)])
-        powers = (panels[0][0].a, panels[-1][0].b)
-        self.poles = tuple(
-            float(end) for end, power in zip(self.ends[[0, -1]], powers, strict=True) if power < 0
-        )
+        self.error, self.scale = error, scale
+        self._series = [Series(interval, np.atleast_2d(masses) / total) for interval, masses in panels]
+        lower = min(panels, key=lambda pair: float(np.min(pair[0].lower)))[0]
+        upper = max(panels, key=lambda pair: float(np.max(pair[0].upper)))[0]
+        self._low, self._high = float(np.min(lower.lower)), float(np.max(upper.upper))
+        self.ends = np.array([self._low, self._high]) if scale is None else scale.ends
+        self.poles = (*((self._low,) if lower.a < 0 else ()), *((self._high,) if upper.b < 0 else ()))
 
-    def _height(self, x: Any) -> Any:
-        with np.errstate(invalid="ignore"):  # ∞ · 0 at a pole with too little mass beside it to be seen
-            height = self._by_panel(x, lambda one, _, inside: one.density(inside))
-        return np.where(np.isnan(height), 0.0, height)[()]
-
-    def cumulative(self, x: Any) -> Any:
-        """Probability below x."""
-        return np.clip(self._by_panel(x, lambda one, start, inside: start + one.cumulative(inside)), 0.0, 1.0)
-
-    def quantile(self, probability: Any) -> Any:
-        """The value below which the number lies with the given probability."""
-        probability = np.asarray(probability, dtype=float)
-        result = np.empty(probability.shape)
-        which = np.clip(np.searchsorted(self.starts, probability, side="right") - 1, 0, len(self.series) - 1)
-        for k in np.unique(which):
-            result[which == k] = self.series[k].quantile(probability[which == k] - self.starts[k])
-        return result[()]
-
-    def _by_panel(self, x: Any, evaluate: Any) -> Any:
-        """A function evaluated panel by panel; below the first panel 0, above the last its value there."""
+    def _coordinate(self, x: Any) -> Float:
         x = np.asarray(x, dtype=float)
-        which = np.clip(np.searchsorted(self.ends, x, side="right") - 1, 0, len(self.series) - 1)
-        result = np.empty(x.shape)
-        for k in np.unique(which):
-            result[which == k] = evaluate(self.series[k], self.starts[k], x[which == k])
-        return result[()]
+        w = x if self.scale is None else self.scale.coordinate(x)
+        return np.asarray(np.clip(w, self._low, self._high))
 
+    def _below(self, w: Float) -> Float:
+        each = [one.cumulative(w[..., None]).sum(axis=-1) for one in self._series]
+        return np.asarray(np.clip(sum(each), 0.0, 1.0))
 
-class Mixture(Marginal):
-    """Several densities, each with its share: a posterior in pieces."""
-
-    def __init__(self, parts: list[Marginal], shares: Float) -> None:
-        self._parts, self._shares = parts, shares
-        self.error = max(part.error for part in parts)
-        self.ends = np.unique(np.concatenate([part.ends for part in parts]))
-
-    def _sum(self, values: list[Any]) -> Any:
-        return sum(share * value for share, value in zip(self._shares, values, strict=True))
+    def _height_at(self, w: Float) -> Float:
+        total = np.zeros(w.shape)
+        for one in self._series:
+            inside, at = one.interval, w[..., None]
+            here = (at >= inside.lower) & ((at < inside.upper) | (at == self._high) & (at == inside.upper))
+            with np.errstate(invalid="ignore"):  # ∞ · 0 at a pole with too little mass beside it to be seen
+                total += np.where(here, np.nan_to_num(one.density(at), posinf=np.inf), 0.0).sum(axis=-1)
+        return total
 
     def _height(self, x: Any) -> Any:
-        return self._sum([part.density(x) for part in self._parts])
+        w = self._coordinate(x)
+        height = self._height_at(w)
+        return height[()] if self.scale is None else (height / np.exp(self.scale.log_slope(w)))[()]
 
     def cumulative(self, x: Any) -> Any:
         """Probability below x."""
-        return self._sum([part.cumulative(x) for part in self._parts])
+        return self._below(self._coordinate(x))[()]
+
+    def _roughly(self, probability: Float) -> Float:
+        """Quantiles of the nodes and their masses, in coordinates."""
+        nodes = [one.interval.nodes(one.masses.shape[-1]) for one in self._series]
+        masses = [one.masses for one in self._series]
+        values = [np.broadcast_to(x, mass.shape).ravel() for x, mass in zip(nodes, masses, strict=True)]
+        mass = np.concatenate([mass.ravel() for mass in masses])
+        return weighted_quantiles(np.concatenate(values), mass, probability)
+
+    def _about(self, probability: Float) -> Float:
+        found = self._roughly(probability)
+        return found if self.scale is None else np.asarray(self.scale.value(found))
 
     def quantile(self, probability: Any) -> Any:
         """The value below which the number lies with the given probability."""
-        wanted = np.atleast_1d(np.asarray(probability, dtype=float))
-        levels = np.linspace(1e-6, 1 - 1e-6, 200)
-        places = np.unique(np.concatenate([part.quantile(levels) for part in self._parts]))
-        guess = np.interp(wanted, self.cumulative(places), places)
+        wanted = np.asarray(probability, dtype=float)
+        guess = self._roughly(wanted.ravel())
 
-        def law(x: Float) -> tuple[Float, Float]:
-            return self.cumulative(x), self._height(x)
+        def law(w: Float) -> tuple[Float, Float]:
+            return self._below(w), self._height_at(w)
 
-        low, high = self.ends[0], self.ends[-1]
-        found = invert(law, wanted.ravel(), guess.ravel(), low, high, tol=1e-13 * float(high - low))
-        return found.reshape(np.shape(probability))[()]
+        tol = 1e-13 * (self._high - self._low)
+        found = invert(law, wanted.ravel(), guess, self._low, self._high, tol=tol).reshape(wanted.shape)
+        return (found if self.scale is None else self.scale.value(found))[()]
 
 
 class Scale:

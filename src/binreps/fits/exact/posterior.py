@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import cached_property, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
-from binreps.counts import UNKNOWN, CountTable
+from binreps.counts import CountTable
 from binreps.errors import FitError
 from binreps.fits.exact.chart import Box, Chart, Place
 from binreps.fits.exact.density import Density, informative
 from binreps.fits.exact.draws import draw
 from binreps.fits.exact.grid import Grid, NoMassError
+from binreps.fits.exact.integrated import (
+    LEAST_ERROR,
+    SCORE_ENDS,
+    SCORE_TOLERANCE,
+    SLOW,
+    Integrated,
+    has_cell,
+)
 from binreps.fits.exact.lattice import CUT, Frame, TooManyPointsError, frame_of
-from binreps.fits.exact.lines import Bundle, Crossings, bundles, known_variance
+from binreps.fits.exact.lines import Bundle, Crossings, bundles
 from binreps.fits.exact.marginal import Marginal, Scale, Wave
 from binreps.fits.exact.rules import (
     OLDER_POWER,
@@ -33,31 +40,25 @@ from binreps.fits.exact.rules import (
     trimmed,
     whole,
 )
+from binreps.fits.exact.shared import Shared
 from binreps.fits.exact.tensor import Tensor, Tensors
-from binreps.fits.exact.threads import Threads, quantiles
-from binreps.fits.exact.wave import Blur, How, blurred, expected_chance, wave
+from binreps.fits.exact.threads import Threads, heavy
+from binreps.fits.exact.wave import Blur, How, blurred, wave
 from binreps.fits.point.climb import scan
 from binreps.fits.point.objective import Objective
-from binreps.fits.posterior import Block, Estimate, Key, Memory, Nodes, Posterior, weighted_quantiles
+from binreps.fits.posterior import Estimate, Key, Memory
 from binreps.model import ALIKE, Float, Model, Prior
 
 _SMALL = 700  # replicates up to which a product of rules over the whole domain is worth a try
 _FEW_IN_BOX, _MOST_IN_BOX, _MOST = 3_000, 80_000, 400_000  # points of a lattice, before another rule is tried
 _SMALL_PRODUCT = 100_000  # points of a product that is tried before any lattice
 _NO_RIDGE = 5_000  # individuals up to which what cannot be identified is no ridge yet
-_HOPELESS = 0.5  # sds between two products of rules: no third will do
+_HOPELESS, _SLOWLY = 0.5, 0.01  # sds between two products of rules: no third will do, no fifth
 _WORTH = 0.05  # sds: a model that is no better integrated than that is refused
-LEAST_ERROR = 1e-10  # tails cut off and rounding, which two grids have in common
-_ROUNDING = 3e-16  # per individual, on a ridge: 5·10⁻⁴ sds were seen to be missed at 2·10¹²
+_GOOD = 1e-6  # sds: a posterior that is not integrated better is tried on cells
 _LEAST_IN_FOUR = 1e-7  # where less of the tails is kept
-_SLOW = 5.0  # grids of similar size may both be off by more than they differ
-_KEPT = 1e-3  # of the posterior that must still count once it is reweighted by a new record
-_SCORE_TOLERANCE = 1e-7  # of a score on two grids: beyond, its log odds are followed
-_SCORE_IN_FOUR = 1e-4  # where fitting once more takes seconds, and gains a digit
-_BESIDE_POLES = 30  # points of an axis
-_TABLES = 1e-6  # of the ends of intervals: what cubics between the entries of a table are off
-_LINES_LEFT_OUT = 5e-8  # of a chance, by lines of θ that are too light to count
-_SCORE_ENDS = 1e-5  # of the ends of its interval
+_DENSER = 2  # times the points of θ that a sum needs, for the polynomial through them
+_LEAST_THREADS = 24  # points of any other axis: a chance is no polynomial, however few the data
 _CLOSEST_LINES = 0.5  # of the spacings of lines: closer ones cost more than they tell
 _COARSER, _CLOSER, _CLOSEST = 1.13, 0.75, 0.2  # spacings of waves that are compared, and the least
 _TAILS = np.array([0.01, 0.05, 0.5, 0.95, 0.99])  # at which two waves are compared
@@ -66,8 +67,7 @@ _FEWER_THREADS = (0.7, 0.85, 1.0)  # in four dimensions
 _CORRELATIONS = (1e-10, 1e-5, 0.003, 0.03, 0.15, 0.4, 0.7)  # from which modes are looked for
 
 
-_FINE, _ROUGH = How(0.9, CUT, 1e-8), How(1.1, 19.0, 1e-6)
-_ON_LINES, _ON_ROUGH_LINES = How(1.0, CUT, 1e-8), How(1.0, CUT, 1e-2)
+_ON_LINES = How(1.0, CUT, 1e-8)
 _BLURS = Blur(0.2), Blur(0.28), Blur(0.2, check=True)
 _WIDER = 4.0  # what the wider blur is off, over the other: (28/20)⁸ is 15
 _IN_FOUR, _CHANCES_IN_FOUR = How(1.3, 17.0, 0.02), How(1.4, 15.0, 0.01)
@@ -95,7 +95,7 @@ def agree(rule: Rule, tol: float) -> Agreed:
             error = max([last**POWER, *(one**OLDER_POWER for one in older)])
             if error < tol and len(before) >= rule.before:
                 return found._replace(error=_error(grid, error))
-            if isinstance(rule, Product) and last > _HOPELESS:
+            if isinstance(rule, Product) and last > (_HOPELESS if len(before) < 3 else _SLOWLY):
                 break
         before.append(grid)
     if found is None:
@@ -120,8 +120,10 @@ def integrate(
     model: Model = ALIKE,
     shapes: tuple[float, float] | None = None,
     tol: float = TOLERANCE,
-) -> ExactPosterior:
+) -> Integrated:
     """The posterior by the first rule that is good enough, or by the best of those that are not."""
+    if model is ALIKE and _layered(counts):
+        return Shared([counts], prior).of(0)
     found: list[tuple[Rule, Agreed]] = []
     for make in _rules(informative(counts), prior, model, shapes):
         try:
@@ -132,12 +134,19 @@ def integrate(
         if found[-1][1].error <= tol:
             break
     best = min(found, key=lambda pair: pair[1].error, default=None)
+    if model is ALIKE and (best is None or best[1].error > max(tol, _GOOD)):
+        other = Shared([counts], prior).of(0)
+        if best is None or other.error < best[1].error:
+            return other
     if best is None or (model is not ALIKE and best[1].error > _WORTH):
         raise FitError(_too_thin(model, counts))
-    rule, agreed = best
-    if isinstance(rule, Lattices) and not isinstance(rule.charts[0], Box):
-        agreed = agreed._replace(error=max(agreed.error, _ROUNDING * counts.individuals))
-    return ExactPosterior(counts, rule, agreed)
+    return ExactPosterior(counts, *best)
+
+
+def _layered(counts: CountTable) -> bool:
+    """Whether nearly everyone has one replicate: p and q may be anything up to a layer, and no ridge."""
+    pairs = int(counts.weight[counts.n == 2].sum())
+    return not counts.identifiable and counts.individuals > _NO_RIDGE >= pairs
 
 
 def _too_thin(model: Model, counts: CountTable) -> str:
@@ -164,19 +173,18 @@ def _rules(
         yield partial(whole, plain)
     modes = _modes(counts, prior, plain, chart)
     density = plain.centred(chart.place(chart.coordinates(*modes[:, :1])))
-    ridge = model is ALIKE and not counts.identifiable and counts.individuals > _NO_RIDGE
-    if ridge:
+    if model is ALIKE and not counts.identifiable and counts.individuals > _NO_RIDGE:
         yield partial(moments, density, modes, _MOST)
     most = min(_MOST, _MOST_IN_BOX * 30 // max(len(counts), 1)) if model is ALIKE else _MOST
     with suppress(TooManyPointsError, NoMassError):
         product = trimmed(density, modes, most)
         if product.points(1) < _SMALL_PRODUCT * len(product.parts):
             yield lambda: product.up_to(4 * _SMALL_PRODUCT * len(product.parts))
-        yield partial(box, density, modes, _FEW_IN_BOX)
-        yield lambda: product
-    yield partial(box, density, modes, most)
-    if model is ALIKE and not ridge:
-        yield partial(moments, density, modes, _MOST)
+        if model is not ALIKE:
+            yield partial(box, density, modes, _FEW_IN_BOX)
+            yield lambda: product
+    if model is not ALIKE:
+        yield partial(box, density, modes, _MOST)
 
 
 def _modes(counts: CountTable, prior: Prior, density: Density, chart: Chart) -> Float:
@@ -192,104 +200,6 @@ def _modes(counts: CountTable, prior: Prior, density: Density, chart: Chart) -> 
     return np.asarray(starts[:, np.argsort(-value)])
 
 
-class Integrated(Posterior):
-    """Two grids that agree, and what follows from their points.
-
-    Attributes
-    ----------
-    counts : CountTable
-    grid, check : Grid
-        The finer and the coarser.
-    """
-
-    def __init__(self, counts: CountTable, check: Grid, grid: Grid, error: float) -> None:
-        super().__init__()
-        self.counts, self.check, self.grid, self.error = counts, check, grid, error
-        self.mean, self.covariance, self.log_evidence = grid.mean, grid.covariance, grid.log_evidence
-
-    @abstractmethod
-    def with_more(self, more: CountTable) -> Integrated:
-        """The posterior with more individuals in the data."""
-
-    @abstractmethod
-    def _scored(self, key: Key) -> Estimate:
-        """E[P(T = 1 | s)]."""
-
-    @abstractmethod
-    def _ends(self, key: Key, tails: Float, new: bool) -> Estimate:
-        """Quantiles of P(T = 1 | s; parameters)."""
-
-    def nodes(self) -> Iterator[Nodes]:
-        """The coarser grid, then the finer one."""
-        for grid in (self.check, self.grid):
-            yield [Block(grid.parameters, grid.mass)]
-
-    @cached_property
-    def _heavy(self) -> tuple[Float, Float]:
-        """The points that matter of a grid, and their masses."""
-        grid = self._seen
-        mass = grid.mass.ravel()
-        matters = mass > 1e-10 * mass.max()
-        parameters = [np.broadcast_to(x, grid.mass.shape).ravel()[matters] for x in grid.parameters]
-        return np.stack(parameters), mass[matters] / mass[matters].sum()
-
-    @property
-    def _seen(self) -> Grid:
-        """Points from which a closer look starts."""
-        return self.grid
-
-    def _chance(self, key: Key, new: bool) -> Estimate:
-        if key[0] == 0:  # nothing was read: the prevalence
-            return Estimate(float(self.mean[0]), self.error * float(np.sqrt(self.covariance[0, 0])))
-        return self._predicted(key) if new else self._scored(key)
-
-    def _predicted(self, key: Key) -> Estimate:
-        kept = self._kept(key)
-        if kept < _KEPT:
-            return self._predicted_by_refitting(key)
-        value, other = (self._mean(nodes, key, new=True) for nodes in reversed(list(self.nodes())))
-        error = _SLOW * abs(value - other) + max(self.error * 1e-3, 1e-13 / kept)
-        if error > (_SCORE_TOLERANCE if len(self.mean) < 4 else _SCORE_IN_FOUR):
-            again = self._predicted_by_refitting(key)
-            return again if again.error < error else Estimate(value, error)
-        return Estimate(value, error)
-
-    def _kept(self, key: Key) -> float:
-        """The share of the posterior that still counts once it is reweighted by a new individual's result."""
-        parameters, mass = self._heavy
-        logs = np.logaddexp(*self.model.log_shares(self.model.record(key), *parameters))[0]
-        weight = np.exp(logs - logs.max())
-        return float((mass @ weight) ** 2 / (mass @ weight**2))
-
-    def _predicted_by_refitting(self, key: Key) -> Estimate:
-        """Evidence with the new individual known to be positive, over the evidence without that knowledge."""
-        n, s = key
-        unknown = self.with_more(CountTable([n], [s]))
-        positive = self.with_more(CountTable([n], [s], known=[1]))
-        value = float(np.exp(min(positive.log_evidence - unknown.log_evidence, 0.0)))
-        return Estimate(value, value * (unknown.evidence_error + positive.evidence_error))
-
-    @property
-    def evidence_error(self) -> float:
-        """The numerical error of the log evidence: what the coarser grid has, and rounding."""
-        return abs(self.grid.log_evidence - self.check.log_evidence) + 4e-16 * abs(self.log_evidence)
-
-    def next_positive(self, key: Key, new: bool) -> float:
-        """The probability that one more replicate of such an individual is positive."""
-        if new and self._kept(key) < _KEPT:
-            n, s = key
-            before, after = (self.with_more(CountTable([n + k], [s + k])) for k in (0, 1))
-            return float(np.exp(after.log_evidence - before.log_evidence))
-        nodes = [Block(self.grid.parameters, self.grid.mass)]
-        (_, p, q, *_), shape = self.grid.parameters, self.grid.mass.shape
-        chances, weight = self._weighed(nodes, key, new)
-        p, q = (np.broadcast_to(x, shape).ravel() for x in (p, q))
-        return float(weight @ (chances * (1 - q) + (1 - chances) * p))
-
-    def _quantiles(self, keys: list[Key], tails: Float, new: bool) -> dict[Key, Estimate]:
-        return {key: self._ends(key, tails, new) for key in keys}
-
-
 class ExactPosterior(Integrated):
     """The posterior of one population: grids, and the density where something needs points of its own."""
 
@@ -299,16 +209,7 @@ class ExactPosterior(Integrated):
         self.model, self.region = self.density.model, self.density.prior.region
         self._marginals = Memory(len(self.model.names))
 
-    @property
-    def _seen(self) -> Grid:
-        """Points from which a closer look starts: beside a pole, more than the means needed."""
-        if not (isinstance(self.grid, Tensors) and self._singular):
-            return self.grid
-        sizes = [tuple(max(size, _BESIDE_POLES) for size in part.sizes) for part in self.grid.parts]
-        parts = zip(self.grid.parts, sizes, strict=True)
-        return Tensors([Tensor(self.density, size, part.ends) for part, size in parts])
-
-    def with_more(self, more: CountTable) -> ExactPosterior:
+    def with_more(self, more: CountTable) -> Integrated:
         """The posterior with more individuals in the data."""
         density = self.density
         return integrate(self.counts + more, density.prior, model=self.model, shapes=density.shapes)
@@ -335,16 +236,16 @@ class ExactPosterior(Integrated):
         def apart(one: Marginal, other: Marginal) -> float:
             return float(np.max(np.abs(one.quantile(_TAILS) - other.quantile(_TAILS)))) / sd
 
-        how = self._how(_FINE, _IN_FOUR)
+        how = _ON_LINES if self.lines_matter else _IN_FOUR
         found, error = self._settled(how, partial(self._of_parameter, axis=axis), apart)
         found.error = error
         return found
 
     def roughly(self, axis: int, probabilities: Float) -> Float:
-        """Quantiles of one parameter to about a percent of a standard deviation, at once."""
+        """As `Integrated` says, from the marginal where that is at hand."""
         if isinstance(self.grid, Tensors):
             return np.asarray(self.marginal(axis).quantile(probabilities))
-        return weighted_quantiles(self.grid.parameters[axis], self.grid.mass, probabilities)
+        return super().roughly(axis, probabilities)
 
     def _settled(
         self,
@@ -358,7 +259,7 @@ class ExactPosterior(Integrated):
         """
         if len(self.mean) > 3:
             found, wider, other = (make(blur) for blur in _BLURS)
-            error = max(apart(found, wider) / _WIDER, _SLOW * apart(found, other))
+            error = max(apart(found, wider) / _WIDER, SLOW * apart(found, other))
             if error <= how.tolerance:
                 return found, error
         before, error = self._first(how, make), np.inf
@@ -423,12 +324,6 @@ class ExactPosterior(Integrated):
         """Whether the posterior is a ridge, along which everything varies."""
         return isinstance(self.rule, Lattices) and not isinstance(self.rule.charts[0], Box)
 
-    def _how(self, usual: How, in_four: How) -> How:
-        """How closely a density is looked at: where points are dear, or it is not smooth, less."""
-        if self.lines_matter:
-            return _ON_LINES if known_variance(self.density) else _ON_ROUGH_LINES
-        return usual if len(self.model.names) < 4 else in_four
-
     def _bundles(self, spacing: float) -> list[Bundle]:
         assert isinstance(self.rule, Lattices)
         found: list[Bundle] = self._lines.get(spacing, partial(bundles, self.density, self.rule, spacing))
@@ -452,105 +347,80 @@ class ExactPosterior(Integrated):
 
     # Records ---------------------------------------------------------------------------------------
 
+    @cached_property
+    def _twin(self) -> Integrated:
+        """The same posterior on cells of (p, q) and lines of θ: dearer, and blind to no pole and no jump."""
+        return Shared([self.counts], self.density.prior).of(0)
+
     def _scored(self, key: Key) -> Estimate:
         """E[P(T = 1 | s)] on the grids, or from closer looks where these may miss a jump."""
         value, other = (self._mean(nodes, key, new=False) for nodes in reversed(list(self.nodes())))
-        error = _SLOW * abs(value - other) + self.error * (1e-3 if len(self.mean) < 4 else 1.0)
+        error = SLOW * abs(value - other) + self.error * (1e-3 if len(self.mean) < 4 else 1.0)
+        found = Estimate(value, error)
         unseen = isinstance(self.grid, Tensors) and not has_cell(self.counts, key)
-        if unseen or (error > _SCORE_TOLERANCE and len(self.mean) < 4):
-            better = self._closer(key, value)
-            if unseen or better.error < error:
-                value, error = better
-        return Estimate(min(max(value, 0.0), 1.0), max(error, 1e-12))
+        if unseen or (error > SCORE_TOLERANCE and len(self.mean) < 4):
+            better = self._closer(key, found)
+            found = better if unseen or better.error < error else found
+        return Estimate(min(max(found.value, 0.0), 1.0), max(found.error, 1e-12))
 
-    def _closer(self, key: Key, roughly: float) -> Estimate:
-        """A score from lines of θ, or from the distribution of its log odds, whichever is better."""
-        tried = []
-        if isinstance(self.grid, Tensors) and not self._singular:
-
-            def chance(lines: list[Threads], shares: Float) -> float:
-                return float(shares @ [one.chance(key) for one in lines])
-
-            tried.append(self._on_threads(chance, _SCORE_TOLERANCE / 10))
-        if not self.small and (not tried or tried[0].error > _SCORE_TOLERANCE):
-            tried.append(self._expected(key, roughly))
-        return min(tried, key=lambda one: float(one.error))
+    def _closer(self, key: Key, roughly: Estimate) -> Estimate:
+        """A score from lines of θ, or from the twin."""
+        if self.lines_matter:
+            return roughly
+        if self._singular:
+            return self._twin._scored(key)
+        found = self._chance_on_threads(key)
+        if self.small or found.error < SCORE_TOLERANCE or len(self.mean) > 3:
+            return found
+        return min(found, self._twin._scored(key), key=lambda one: float(one.error))
 
     @property
     def small(self) -> bool:
-        """Whether the posterior was integrated over the whole domain, and no error rate has a pole at 0."""
-        return isinstance(self.grid, Tensors) and self.grid.whole and not self._singular
+        """Whether the posterior was integrated over the whole domain."""
+        return isinstance(self.grid, Tensors) and self.grid.whole
 
     @property
     def _singular(self) -> bool:
         """Whether an error rate has a pole at 0, beside which the points of a product see no jump."""
         _, (p, _), (q, _) = self.density.prior
-        return min(p, q) < 1
+        return min(p, q) < 1 and len(self.mean) < 4
 
-    def _on_threads(self, function: Callable[[list[Threads], Float], Any], tol: float) -> Estimate:
-        """What follows from lines of θ and their shares, more and more of them until it settles."""
-        grid = self.grid
-        assert isinstance(grid, Tensors)
-        value, error = None, np.inf
-        for more in _MORE_THREADS if len(self.mean) < 4 else _FEWER_THREADS:
-            lines = self._threads.get(more, partial(self._lines_of_theta, grid.parts, more))
-            value, before = function(lines, grid.shares), value
-            if before is not None:
-                error = float(np.max(np.abs(value - before)))
-                if error < tol:
-                    break
-        return Estimate(value, max(_SLOW * error, _LINES_LEFT_OUT))
+    def _threads(self, level: int) -> tuple[list[Threads], Float] | None:
+        """Products with more and more points of p and q: a score may jump."""
+        detail = _MORE_THREADS if len(self.mean) < 4 else _FEWER_THREADS
+        if level == len(detail):
+            return None
+        assert isinstance(self.grid, Tensors)
+        found = []
+        for part in self.grid.parts:
+            first, *others = (max(size, _LEAST_THREADS) for size in part.sizes)
+            sizes = (_DENSER * first, *(round(detail[level] * size) for size in others))
+            grid = Tensor(self.density, sizes, part.ends)
+            some = heavy(grid.mass)
+            errors = [x[some] for x in grid.errors]
+            found.append(Threads(self.model, errors, grid.mass[some], grid.axes[0]))
+        return found, self.grid.shares
 
-    def _lines_of_theta(self, parts: list[Tensor], more: float) -> list[Threads]:
-        return [Threads(self.density, part, more) for part in parts]
+    def _law_ends(self, keys: list[Key], tails: Float, new: bool) -> dict[Key, Estimate]:
+        """From lines of θ, from lines of a ridge, or from the twin."""
+        if self._singular:
+            return self._twin._law_ends(keys, tails, new)
+        if not isinstance(self.grid, Tensors):
+            return {key: self._ends_on_ridge(key, tails, new) for key in keys}
+        found = super()._law_ends(keys, tails, new)
+        rough = [key for key, one in found.items() if one.error.max() > SLOW * SCORE_ENDS]
+        if rough and not self.small and len(self.mean) < 4:
+            better = self._twin._law_ends(rough, tails, new)
+            found |= {key: one for key, one in better.items() if one.error.max() < found[key].error.max()}
+        return found
 
-    def _ends_on_threads(self, key: Key, tails: Float, new: bool) -> Estimate:
-        """Quantiles of a chance from lines of θ."""
-        near: Float | None = None
-
-        def ends(lines: list[Threads], shares: Float) -> Float:
-            nonlocal near
-            near = quantiles(lines, shares, key, tails, new, near)
-            return np.asarray(expit(near))
-
-        value, error = self._on_threads(ends, _SCORE_ENDS)
-        return Estimate(value, np.full(tails.size, max(error, _TABLES)))
-
-    @cached_property
-    def _threads(self) -> Memory:
-        return Memory(len(_MORE_THREADS))
-
-    def _expected(self, key: Key, roughly: float) -> Estimate:
-        """The mean of the distribution of log odds."""
-        if self.lines_matter:
-            return Estimate(roughly, np.inf)
-
-        def apart(one: Any, other: Any) -> float:
-            return abs(expected_chance(one) - expected_chance(other))
-
-        found, error = self._settled(_FINE, lambda how: self._of_record(how, key, new=False), apart)
-        assert isinstance(found, Wave)
-        return Estimate(expected_chance(found), error + self.error * 1e-3)
-
-    def _ends(self, key: Key, tails: Float, new: bool) -> Estimate:
-        """Quantiles of P(T = 1 | s; parameters): of its log odds, whose distribution a lattice follows."""
-        if new and self._kept(key) < _KEPT:
-            n, s = key
-            return self.with_more(CountTable([n], [s]))._ends(key, tails, False)
-        on_threads = None
-        if isinstance(self.grid, Tensors) and not self._singular:
-            on_threads = self._ends_on_threads(key, tails, new)
-            if self.small or len(self.mean) > 3 or on_threads.error.max() < _SLOW * _SCORE_ENDS:
-                return on_threads
-
+    def _ends_on_ridge(self, key: Key, tails: Float, new: bool) -> Estimate:
         def apart(one: Marginal, other: Marginal) -> float:
             return float(np.max(np.abs(expit(one.quantile(tails)) - expit(other.quantile(tails)))))
 
-        how = self._how(_ROUGH, _CHANCES_IN_FOUR)
-        found, error = self._settled(how, lambda how: self._of_record(how, key, new), apart)
-        if on_threads is not None and on_threads.error.max() < error:
-            return on_threads
-        return Estimate(expit(found.quantile(tails)), np.full(tails.size, max(error, 1e-9)))
+        how = _ON_LINES if self.lines_matter else _CHANCES_IN_FOUR
+        law, error = self._settled(how, lambda how: self._of_record(how, key, new), apart)
+        return Estimate(expit(law.quantile(tails)), np.full(tails.size, max(error, 1e-9)))
 
     # Draws -----------------------------------------------------------------------------------------
 
@@ -588,7 +458,34 @@ def _logit_of(place: Place, axis: int, end: float) -> Float:
     return np.asarray(log_x - log_rest)
 
 
-def has_cell(counts: CountTable, key: Key) -> bool:
-    """Whether someone of unknown status has these results."""
-    n, s = key
-    return bool(np.any((counts.n == n) & (counts.s == s) & (counts.known == UNKNOWN)))
+class Alone:
+    """One population, which needs no sharing: what `Shared` offers, from its own posterior."""
+
+    def __init__(self, counts: CountTable, prior: Prior) -> None:
+        self._posterior = integrate(counts, prior)
+        self.error, self.log_evidence = self._posterior.error, self._posterior.log_evidence
+        self.mean, self.sd = self._posterior.mean[[1, 2, 0]], self._posterior.sd[[1, 2, 0]]
+
+    @property
+    def false_positive(self) -> Marginal:
+        """The density of p."""
+        return self._posterior.marginal(1)
+
+    @property
+    def false_negative(self) -> Marginal:
+        """The density of q."""
+        return self._posterior.marginal(2)
+
+    def of(self, which: int) -> Integrated:
+        """The posterior of the population."""
+        del which
+        return self._posterior
+
+    def joint_draws(self, size: int, rng: np.random.Generator) -> list[Float]:
+        """Draws of the parameters of each population."""
+        return [self._posterior.draws(size, rng)]
+
+
+def share(tables: Sequence[CountTable], prior: Prior) -> Shared | Alone:
+    """The posterior of several populations, or of one."""
+    return Shared(tables, prior) if len(tables) > 1 else Alone(tables[0], prior)

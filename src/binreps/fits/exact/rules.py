@@ -42,9 +42,9 @@ _SPACINGS = tuple(
     1.05 * 0.87**k for k in range(14)
 )  # in standard deviations: each error the power 1.15 … 1.3
 _MOST_IN_PRODUCT = 1_000_000  # points
-_NODES_PER_WIDTH, _FINER = 3.0, 1.14  # points of a product: an error of e^−18 at first, then its power 1.3
+_NODES_PER_WIDTH, _FINER = 3.25, 1.14  # points of a product: an error of e^−18 at first, then its power 1.3
 _GROWTH = 0.04  # of a box, from level to level: a third of a standard deviation on either side
-_PILOT, _LEAST_NODES, _MANY_NODES = 12, 22, 40  # points of an axis: to see widths, at least, at most at first
+_PILOT, _LEAST_NODES, _MANY_NODES = 10, 19, 40  # points of an axis: to see widths, at least, at most at first
 _BOX_CUT = 28.0  # e^−28 of the top lies outside of a product's first box
 _FAR_APART = 9.0  # sums of sds between two modes: nothing of either, skewed or not, lies beyond a cut
 _ROUND = 1e-9  # added to correlations of ±1
@@ -175,8 +175,7 @@ def whole(density: Density) -> Product:
     """The product over the whole domain, its sizes by what a few points see."""
     ends = (WHOLE,) * len(density.model.names)
     few = Tensor(density, (_PILOT,) * len(ends), ends)
-    unit = np.stack([x.ravel() for x in np.broadcast_arrays(*few.unit)])
-    return Product(density, [_part(ends, unit, few.mass.ravel())])
+    return Product(density, [_part(ends, few.unit, few.mass.ravel())])
 
 
 def trimmed(density: Density, modes: Float, most: int) -> Product:
@@ -189,11 +188,11 @@ def trimmed(density: Density, modes: Float, most: int) -> Product:
     values = log_mass(density, chart)(starts)
     parts: list[Part] = []
     high = values > values.max() - CUT
-    for start, mode in zip(starts.T[high], modes.T[high], strict=True):
+    for start in starts.T[high]:
         unit = expit([stretch.logit(w) for stretch, w in zip(chart.stretches, start, strict=True)])
         if any(part.holds(unit) for part in parts):
             continue
-        new = _around(box(density, mode[:, None], most))
+        new = _around(density, chart, start, most)
         near = [part for part in parts if part.apart(new).max() < _FAR_APART]
         for part in near:
             new = part.joined(new)
@@ -201,19 +200,30 @@ def trimmed(density: Density, modes: Float, most: int) -> Product:
     return Product(density, parts)
 
 
-def _around(rule: Lattices) -> Part:
-    """The box that holds a lattice's points."""
-    (chart,), (frame,) = rule.charts, rule.frames
-    function = log_mass(rule.density, chart)
-    x, value = flood(function, frame.origin, frame.basis, frame.seeds, _COARSE, cut=_BOX_CUT, most=rule.most)
-    if not value.size:
-        raise NoMassError
-    one_more = _COARSE * np.linalg.norm(frame.basis, axis=1)  # the first points that are left out
+def _around(density: Density, chart: Chart, start: Float, most: int) -> Part:
+    """The box that holds what a coarse lattice sees around the mode that a start leads to."""
+    function = log_mass(density, chart)
+    peak = climb(function, start, first_width(density))
+    x, mass, spacing = _seen(function, peak, _BOX_CUT, most)
+    one_more = spacing * np.linalg.norm(peak.basis, axis=1)  # the first points that are left out
     axes = list(zip(chart.stretches, x, one_more, strict=True))
     ends = [expit(one.logit(np.array([w.min() - more, w.max() + more]))).tolist() for one, w, more in axes]
     unit = expit(np.stack([one.logit(w) for one, w, _ in axes]))
-    mass = np.exp(value - value.max())
-    return _part(tuple(to_ends(*pair) for pair in ends), unit, mass / mass.sum())
+    return _part(tuple(to_ends(*pair) for pair in ends), unit, mass)
+
+
+def _seen(function: Function, peak: Peak, cut: float, most: int) -> tuple[Float, Float, float]:
+    """A coarse lattice around a mode, the masses of its points, and its spacing."""
+    dim, spacing = peak.x.size, _COARSE
+    while True:
+        x, value = flood(function, peak.x, peak.basis, peak.x[:, None], spacing, cut=cut, most=most)
+        if not value.size:
+            raise NoMassError
+        mass = np.exp(value - value.max())
+        mass /= mass.sum()
+        if mass.max() < 1.8 * (_COARSE / np.sqrt(2 * np.pi)) ** dim:  # on one point, of a Gaussian
+            return x, mass, spacing
+        spacing *= 0.6  # a flat top made the basis wider than the density is
 
 
 class Lattices(Rule):
@@ -286,22 +296,7 @@ def _fitted(density: Density, chart: Chart, peak: Peak, others: Float) -> tuple[
     """
     function, seeds = log_mass(density, chart), np.concatenate([peak.x[:, None], others], axis=1)
     cut = _COARSE_CUT if chart.dim < 4 else _COARSE_CUT / 2
-    spacing, most = _COARSE, 1.8 * (_COARSE / np.sqrt(2 * np.pi)) ** chart.dim  # on one point, of a Gaussian
-    while True:
-        x, value = flood(
-            function,
-            peak.x,
-            peak.basis,
-            peak.x[:, None],
-            spacing,
-            cut=cut,
-            most=_COARSE_MOST * 8 ** (chart.dim - 3),
-        )
-        mass = np.exp(value - value.max())
-        mass /= mass.sum()
-        if mass.max() < most:
-            break
-        spacing *= 0.6  # a flat top made the basis wider than the density is
+    x, mass, _ = _seen(function, peak, cut, _COARSE_MOST * 8 ** (chart.dim - 3))
     logits = np.stack([stretch.logit(w) for stretch, w in zip(chart.stretches, seeds, strict=True)])
     chart, x = chart.fitted(x, mass)
     origin, basis, _ = frame_of(x, mass)

@@ -6,18 +6,19 @@ singular it is: so the error falls spectrally with the number of points on an ax
 
 from __future__ import annotations
 
+from functools import reduce
+
 import numpy as np
 
 from binreps.fits.exact.chart import Place
-from binreps.fits.exact.density import Density
+from binreps.fits.exact.density import Density, Mixtures
 from binreps.fits.exact.gauss import Interval, series_tail
 from binreps.fits.exact.grid import Grid, NoMassError
-from binreps.fits.exact.marginal import Marginal, Mixture, Panels
+from binreps.fits.exact.marginal import Marginal, Panels
 from binreps.model import Float, Prior
 
-_FEW = 4  # individuals of one cell whose mixtures are multiplied
 _NO_MASS = 1e-13  # of the largest at one point
-_UNDERFLOW = -600.0  # a product of mixtures is not let below e^this
+_STRIDE, _KEPT = 3, 40.0  # pairs are left out where lines between every third have less than e^−40 of the top
 
 Ends = tuple[tuple[float, float], ...]
 """Where each axis of the unit cube begins and ends."""
@@ -65,7 +66,15 @@ def rate_weights(shapes: tuple[float, float], x: Float, inside: Interval) -> Flo
 
 
 class Tensor(Grid):
-    """The grid of one product of rules, and the mass along each of its axes."""
+    """The grid of one product of rules, without the points that have no mass.
+
+    Attributes
+    ----------
+    sizes, ends : tuple
+        Points of each axis, and where it begins and ends.
+    errors : list of arrays
+        p, q, … of the pairs that have points.
+    """
 
     def __init__(self, density: Density, sizes: tuple[int, ...], ends: Ends, q_first: bool = False) -> None:
         self.axes, self.sizes, self.ends = (
@@ -73,31 +82,64 @@ class Tensor(Grid):
             sizes,
             ends,
         )
-        theta, *square = np.meshgrid(
-            *(axis.nodes(size) for axis, size in zip(self.axes, sizes, strict=True)),
-            indexing="ij",
-            sparse=True,
-        )
-        self.unit, rest = (theta, *square), 1 - theta
-        errors = _errors([x[0] for x in square], density, q_first)
+        self.nodes = [axis.nodes(size) for axis, size in zip(self.axes, sizes, strict=True)]
+        theta, *square = self.nodes
+        errors = _errors([x.ravel() for x in np.meshgrid(*square, indexing="ij")], density, q_first)
         with np.errstate(divide="ignore", invalid="ignore"):  # a narrow box may round to its end
-            weights: list[Float] = [
-                axis.log_weights(size).reshape(x.shape)
-                - axis.a * np.log(x - axis.lower)
-                - axis.b * np.log(axis.upper - x)
-                for axis, size, x in zip(self.axes, sizes, self.unit, strict=True)
-            ]
+            of_theta, *others = (axis.log_steps(size) for axis, size in zip(self.axes, sizes, strict=True))
             a, b = density.prior.prevalence
-            weights[0] += (a - 1) * np.log(theta) + (b - 1) * np.log1p(-theta)
-        log_mass = log_likelihoods(density, theta, errors, rest)
-        log_mass += weights[0] + (sum(weights[1:]) + errors.log_volume + density.log_prior_of_errors(errors))
+            of_theta = of_theta + (a - 1) * np.log(theta) + (b - 1) * np.log1p(-theta)
+            of_pairs = errors.log_volume + density.log_prior_of_errors(errors)
+            of_pairs = of_pairs + reduce(np.add.outer, others).ravel()
+        level = of_theta.max() + of_pairs + self._seen(density, errors)
+        self._pairs = np.flatnonzero(level >= level.max() - _KEPT)
+        errors = errors.some(self._pairs)
+        log_mass = Mixtures(density, errors).log_ratios(theta, 1 - theta)
+        log_mass += of_theta
+        log_mass += of_pairs[self._pairs, None]
+        self.errors = [errors.p, errors.q, *errors.rest]
         unit = density.log_likelihood + density.log_constant
-        super().__init__((theta, *(x[None] for x in (errors.p, errors.q, *errors.rest))), log_mass, unit)
+        super().__init__((theta, *(x[:, None] for x in self.errors)), log_mass, unit)
+
+    def _seen(self, density: Density, errors: Place) -> Float:
+        """About the largest log likelihood of each pair of error rates, to see which have mass.
+
+        Between every third point of each axis log likelihoods are nearly straight, or a little higher.
+        """
+        if set(self.ends) == {WHOLE}:  # small tables: all may have
+            return np.full(errors.p.size, np.inf)
+        few = [np.append(np.arange(0, size - 1, _STRIDE), size - 1) for size in self.sizes]
+        pairs = np.ravel_multi_index(np.meshgrid(*few[1:], indexing="ij"), self.sizes[1:]).ravel()
+        theta = self.nodes[0][few[0]]
+        seen = Mixtures(density, errors.some(pairs)).log_ratios(theta, 1 - theta).max(axis=1)
+        seen = seen.reshape([x.size for x in few[1:]])
+        for x, i in zip(self.nodes[1:], few[1:], strict=True):
+            seen = np.tensordot(seen, _between(x, x[i]), axes=(0, 1))  # the next axis comes first
+        return np.asarray(seen.ravel())
+
+    @property
+    def unit(self) -> Float:
+        """The points in the unit cube, as columns."""
+        theta, *square = self.nodes
+        places = np.unravel_index(self._pairs, self.sizes[1:])
+        columns = [x[i][:, None] for x, i in zip(square, places, strict=True)]
+        return np.stack([x.ravel() for x in np.broadcast_arrays(theta, *columns)])
 
     def line(self, axis: int) -> Float:
         """The mass at the points of one axis."""
-        others = tuple(i for i in range(self.mass.ndim) if i != axis)
-        return np.asarray(self.mass.sum(axis=others))
+        if axis == 0:
+            return np.asarray(self.mass.sum(axis=0))
+        place = np.unravel_index(self._pairs, self.sizes[1:])[axis - 1]
+        return np.asarray(np.bincount(place, self.mass.sum(axis=1), self.sizes[axis]), float)
+
+
+def _between(new: Float, old: Float) -> Float:
+    """The matrix of straight lines from old points to new ones."""
+    left = np.clip(np.searchsorted(old, new, side="right") - 1, 0, old.size - 2)
+    part, rows = (new - old[left]) / (old[left + 1] - old[left]), np.arange(new.size)
+    result = np.zeros((new.size, old.size))
+    result[rows, left], result[rows, left + 1] = 1 - part, part
+    return result
 
 
 class Tensors(Grid):
@@ -131,7 +173,8 @@ class Tensors(Grid):
     def marginal(self, density: Density, axis: int) -> Marginal:
         """The density of one parameter."""
         found = [tensor_marginal(density, part, axis) for part in self.parts]
-        return found[0] if len(found) == 1 else Mixture(found, self.shares)
+        panels = [(inside, share * mass) for (inside, mass), share in zip(found, self.shares, strict=True)]
+        return Panels(panels, max(float(series_tail(inside, mass[None])[0]) for inside, mass in found))
 
 
 def _errors(square: list[Float], density: Density, q_first: bool) -> Place:
@@ -145,47 +188,10 @@ def _errors(square: list[Float], density: Density, q_first: bool) -> Place:
     return Place(np.zeros(1), p, q, log_p, log_q, area, tuple(square[2:]), tuple(others))
 
 
-def log_likelihoods(density: Density, theta: Float, errors: Place, rest: Float | None = None) -> Float:
-    """log L − log L(centre) at θ and pairs (p, q), arrays that broadcast.
-
-    Logarithms are the cost: mixtures of few individuals are multiplied as long as nothing underflows.
-    """
-    shape = np.broadcast_shapes(theta.shape, *(x.shape for x in (errors.p, errors.q, *errors.rest)))
-    total, product, mixture = np.zeros(shape), np.ones(shape), np.empty(shape)
-    up, down, room = theta, 1 - theta if rest is None else rest, 0.0
-    if density.many:
-        with np.errstate(divide="ignore"):  # where neither class can give the results, as floats see it
-            for change, weight in density.changes(up, errors):
-                total += weight * np.log1p(np.maximum(change, -1.0))
-        return total
-    for negative, positive, weight in density.log_ratios(errors):
-        highest = max(float(negative.max()), float(positive.max()))
-        if highest > -_UNDERFLOW or np.maximum(negative, positive).min() < _UNDERFLOW:
-            with np.errstate(divide="ignore"):  # in logarithms throughout
-                total += weight * np.logaddexp(np.log(up) + positive, np.log(down) + negative)
-            continue
-        np.add(up * np.exp(positive), down * np.exp(negative), out=mixture)
-        lowest = float(mixture.min())
-        fall = weight * float(np.log(lowest)) if lowest > 0 else -np.inf
-        if weight > _FEW or fall < _UNDERFLOW / 2 or mixture.max() > 1e50:
-            with np.errstate(divide="ignore"):
-                np.log(mixture, out=mixture)
-            mixture *= weight
-            total += mixture
-            continue
-        if room + fall < _UNDERFLOW:
-            total += np.log(product)
-            product[:], room = 1.0, 0.0
-        for _ in range(int(weight)):
-            product *= mixture
-        room += fall
-    return np.asarray(total + np.log(product))
-
-
 def _exchanged(grid: Tensor) -> Ends:
     """The ends of a box for the square in the order (q, p) that holds the points that matter."""
-    _, p, q = np.broadcast_arrays(grid.mass, *grid.parameters[1:3])
-    matter = grid.mass > _NO_MASS * grid.mass.max()
+    p, q = grid.errors[:2]
+    matter = grid.mass.max(axis=1) > _NO_MASS * grid.mass.max()
     return (grid.ends[0], *(with_margin(x[matter]) for x in (q, p / (1 - q))), *grid.ends[3:])
 
 
@@ -200,8 +206,8 @@ def to_ends(low: float, high: float) -> tuple[float, float]:
     return 0.0 if low < 0.05 * high else low, 1.0 if 1 - high < 0.05 * (1 - low) else high
 
 
-def tensor_marginal(density: Density, grid: Tensor, axis: int) -> Marginal:
-    """The density of one rate, from a grid with twice the points on its axis.
+def tensor_marginal(density: Density, grid: Tensor, axis: int) -> tuple[Interval, Float]:
+    """The density of one rate as an interval and masses, from a grid with twice the points on its axis.
 
     A rule of n points integrates like a polynomial of degree 2n but interpolates like one of degree n; in a
     tail the other axes need some more. The
@@ -213,5 +219,4 @@ def tensor_marginal(density: Density, grid: Tensor, axis: int) -> Marginal:
     fine = Tensor(density, sizes, _exchanged(grid) if q_first else grid.ends, q_first)
     end, inside = (density.prior.region.end if axis in (1, 2) else 1.0), fine.axes[along]
     on_axis = Interval(end * inside.lower, end * inside.upper, inside.a, inside.b)
-    masses = fine.line(along)
-    return Panels([(on_axis, masses)], float(series_tail(on_axis, masses[None])[0]))
+    return on_axis, fine.line(along)

@@ -1,32 +1,40 @@
-"""Lines of θ, one for each pair (p, q) of a product of rules: for scores, which may jump.
+"""Lines of θ, one for each of many pairs (p, q): for scores, which may jump.
 
 Given p and q the log odds of a record grow with θ: their distribution function is a sum over lines. That of
-each line is a series, exact between its points; it is tabulated once, at equally spaced stretched logits, in
-which nothing is singular, so that a record costs next to nothing.
+each line is a series, exact between its points; it is tabulated once, at equally spaced stretched logits of
+the place on the line, in which nothing is singular, so that a record costs next to nothing.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
 from binreps.fits.exact.chart import Stretch
-from binreps.fits.exact.density import Density
-from binreps.fits.exact.gauss import Law, Series, invert
-from binreps.fits.exact.tensor import Tensor
+from binreps.fits.exact.gauss import Interval, Law, Series, invert
 from binreps.fits.posterior import Key, weighted_quantiles
-from binreps.model import Float
+from binreps.model import Float, Model
 
 Index = NDArray[np.int64]
 
-_DENSER = 2  # times the points of θ that a sum needs, for the polynomial through them
-_LEAST = 24  # points of any other axis: a chance is no polynomial, however few the data
 _STRETCH = Stretch()
-_SPACING, _RESOLVED = 0.1, 0.15  # of a table, and in standard deviations: cubics are 10⁻⁶ off at most
-_NO_LINE = 1e-9  # of all mass
+_SPACING, _RESOLVED = 0.08, 0.2  # of a table, and in standard deviations: cubics are 10⁻⁶ off at most
+_LINES, _NODES = 300, 12  # about as many, at most twice, tell roughly where a quantile lies
+_AT_ONCE = 100_000  # numbers of one array
+_LEFT_OUT = 4e-9  # of all mass, in lines that are too light
+_STEEP, _BESIDE_POLES = -0.6, 0.025  # where far logits have mass, which a step of w takes in strides
+_FAR = 22.0  # e^−22 of a line lies beyond the ends of its table
+
+
+def heavy(mass: Float) -> Index:
+    """The lines that count, of masses (lines, nodes): what is left out of all is too little to show."""
+    lines = mass.sum(axis=1)
+    order = np.argsort(lines)
+    return np.sort(order[np.cumsum(lines[order]) > _LEFT_OUT * lines.sum()])
 
 
 class Table(NamedTuple):
@@ -38,101 +46,159 @@ class Table(NamedTuple):
 
     def at(self, k: Index, t: Float) -> tuple[Float, Float]:
         """Each row between its places k and k + 1, a part t of the way, by a cubic; the slope by a line."""
-        rows, rest = np.arange(self.below.shape[0]), 1 - t
-        left, right = self.slope[rows, k], self.slope[rows, k + 1]
-        level = self.below[rows, k] * rest**2 * (1 + 2 * t) + self.below[rows, k + 1] * t**2 * (1 + 2 * rest)
+        place, rest = np.arange(self.below.shape[0]) * self.below.shape[1] + k, 1 - t
+        left, right = self.slope.take(place), self.slope.take(place + 1)
+        low, high = self.below.take(place), self.below.take(place + 1)
+        level = low * rest**2 * (1 + 2 * t) + high * t**2 * (1 + 2 * rest)
         return level + self.spacing * t * rest * (rest * left - t * right), rest * left + t * right
 
 
 class Threads:
-    """The posterior as lines of θ, `more` times as many a side as in the product that integrates it."""
+    """Lines of θ at pairs of error rates.
 
-    def __init__(self, density: Density, like: Tensor, more: float) -> None:
-        sizes = [_DENSER * max(like.sizes[0], _LEAST), *(max(size, _LEAST) for size in like.sizes[1:])]
-        grid = Tensor(density, (sizes[0], *(round(more * size) for size in sizes[1:])), like.ends)
-        mass = grid.mass.reshape(sizes[0], -1).T
-        kept = mass.sum(axis=1) > _NO_LINE
-        self.mass, self.inside = mass[kept] / mass[kept].sum(), grid.axes[0]
-        self.model, shape = density.model, grid.mass.shape
-        self.errors = [np.broadcast_to(x, shape)[0].ravel()[kept] for x in grid.parameters[1:]]
-        self.theta = grid.parameters[0].ravel()
-        self.w, self.spacing = self._places(min(density.prior.prevalence))
-        self.of_negative, self.of_positive = (self._table(one) for one in (1 - self.theta, self.theta))
+    Parameters
+    ----------
+    model : Model
+    errors : list of arrays
+        p, q, …
+    mass : array, shape (pairs, nodes)
+    inside : Interval
+        Of all lines, or one for each.
+    """
 
-    def _places(self, shape: float) -> tuple[Float, float]:
-        """Stretched logits between which all mass is: e^−30 of a Beta tail lies beyond `far`."""
-        far = float(_STRETCH.coordinate(30 / shape + 30))
-        with np.errstate(divide="ignore"):
-            ends = np.clip(_STRETCH.coordinate(logit([self.inside.lower, self.inside.upper])), -far, far)
-        at, mass = _STRETCH.coordinate(logit(self.theta)), self.mass.sum(axis=0)
-        sd = float(np.sqrt(mass @ (at - mass @ at) ** 2))
-        spacing = min(_SPACING, _RESOLVED * sd, float(np.diff(ends)[0]) / 40)
-        steps = int(np.ceil(np.diff(ends)[0] / spacing))
-        first, last = ends.tolist()
-        return np.linspace(first, last, steps + 1), (last - first) / steps
+    def __init__(self, model: Model, errors: list[Float], mass: Float, inside: Interval) -> None:
+        self.model, self.errors, self.inside = model, errors, inside
+        self.mass = mass / mass.sum()
+        self.theta = np.broadcast_to(inside.nodes(mass.shape[1]), mass.shape)
+        far = float(_STRETCH.coordinate(_FAR / (min(inside.a, inside.b, 0.0) + 1)))
+        steps = int(np.ceil(2 * far / self._spacing()))
+        self.w, self.spacing = np.linspace(-far, far, steps + 1), 2 * far / steps
+        self._few = slice(None, None, 1 + len(mass) // _LINES), slice(None, None, 1 + mass.shape[1] // _NODES)
 
-    def _table(self, share: Float) -> Table:
-        """The mass below each place of each line, of those who are negative or positive."""
-        series, logits = Series(self.inside, self.mass * share), _STRETCH.logit(self.w)
+    @cached_property
+    def _tables(self) -> tuple[Table, Table]:
+        """Those who are negative, and those who are positive."""
+        return self._table(self.mass * (1 - self.theta)), self._table(self.mass * self.theta)
+
+    @cached_property
+    def _everyone(self) -> Table:
+        return self._table(self.mass)
+
+    @property
+    def steep(self) -> bool:
+        """Whether θ has a pole so steep that far logits have mass."""
+        return min(self.inside.a, self.inside.b) < _STEEP
+
+    def _spacing(self) -> float:
+        """What resolves the typical line."""
+        unit = Interval(0.0, 1.0, self.inside.a, self.inside.b)
+        at, total = _STRETCH.coordinate(logit(unit.nodes(self.mass.shape[1]))), self.mass.sum(axis=1)
+        mean = self.mass @ at / total
+        variance = self.mass @ at**2 / total - mean**2
+        most = _BESIDE_POLES if self.steep else _SPACING
+        return min(most, _RESOLVED * float(np.sqrt(max(total @ variance, 1e-6))))
+
+    def _table(self, mass: Float) -> Table:
+        """The mass below each place of each line."""
+        unit = Interval(0.0, 1.0, self.inside.a, self.inside.b)
+        series, logits = Series(unit, mass), _STRETCH.logit(self.w)
         by_w = np.exp(log_expit(logits) + log_expit(-logits) + _STRETCH.log_slope(self.w))
-        x = expit(logits)
-        return Table(series.cumulatives(x), series.densities(x, by_w), self.spacing)
+        u, rest = expit(logits), expit(-logits)
+        return Table(series.cumulatives(u, rest), series.densities(u, rest, by_w), self.spacing)
 
     def chance(self, key: Key) -> float:
         """E[P(T = 1 | s)]."""
-        slope = self.of_negative.slope + self.of_positive.slope
-        chances = expit(_STRETCH.logit(self.w) + self._evidence(key)[:, None])
-        return float(np.sum(slope * chances) / np.sum(slope))
+        logits, length = _STRETCH.logit(self.w), np.reshape(self.inside.length, (-1, 1))
+        theta = np.reshape(self.inside.lower, (-1, 1)) + length * expit(logits)
+        rest = np.reshape(1 - np.asarray(self.inside.upper), (-1, 1)) + length * expit(-logits)
+        negative, positive = self.log_classes(key)
+        with np.errstate(divide="ignore"):
+            chances = expit(np.log(theta) - np.log(rest) + (positive - negative)[:, None])
+        return float(np.sum(self._everyone.slope * chances) / np.sum(self._everyone.slope))
 
-    def log_top(self, key: Key) -> float:
-        """The largest log likelihood of a record in either class."""
-        return float(np.max(self._log_classes(key)))
+    def law(self, classes: Float, reweighted: bool) -> Law:
+        """The distributions of the log odds of records with given class likelihoods, (2, records, lines).
 
-    def law(self, key: Key, top: float | None) -> tuple[Law, Float, Float]:
-        """The distribution of the log odds, up to a factor, and points with masses that resemble it.
-
-        Reweighted by the likelihood of the record itself, over e^top, if that is given.
+        Up to factors; reweighted by the likelihoods of the records themselves, if so asked.
         """
-        evidence, (up, down) = self._evidence(key), (np.ones(len(self.mass)),) * 2
-        if top is not None:
-            down, up = (np.exp(log - top) for log in self._log_classes(key))
+        evidence, (down, up) = classes[1] - classes[0], np.exp(classes)[:, :, None]
 
         def law(z: Float) -> tuple[Float, Float]:
-            w = _STRETCH.coordinate(z[:, None] - evidence)
+            w, by_odds = self._places(z[..., None] - evidence[:, None])
             t = np.clip((w - self.w[0]) / self.spacing, 0.0, self.w.size - 1.0)
             k = np.minimum(t.astype(np.int64), self.w.size - 2)
-            of_positive, of_negative = (one.at(k, t - k) for one in (self.of_positive, self.of_negative))
-            heights = (up * of_positive[1] + down * of_negative[1]) * np.exp(-_STRETCH.log_slope(w))
-            return of_positive[0] @ up + of_negative[0] @ down, heights.sum(axis=1)
+            t -= k
+            if not reweighted:
+                below, slope = self._everyone.at(k, t)
+            else:
+                of_negative, of_positive = (one.at(k, t) for one in self._tables)
+                below, slope = (up * x + down * y for x, y in zip(of_positive, of_negative, strict=True))
+            return below.sum(axis=-1), np.einsum("...i,...i->...", slope, by_odds)
 
-        mass = self.mass * (np.outer(up, self.theta) + np.outer(down, 1 - self.theta))
-        odds = logit(self.theta) + evidence[:, None]
-        return law, odds[:, ::4].ravel(), mass[:, ::4].ravel()
+        return law
 
-    def _evidence(self, key: Key) -> Float:
-        negative, positive = self._log_classes(key)
-        return np.asarray(positive - negative)
+    def sample(self, classes: Float, reweighted: bool) -> tuple[Float, Float]:
+        """Log odds of records at a few points of a few lines, and their masses: (records, points)."""
+        lines, nodes = self._few
+        theta, mass = self.theta[lines, nodes], self.mass[lines, nodes]
+        down, up = np.exp(classes[:, :, lines, None])
+        odds = (classes[1] - classes[0])[:, lines, None] + logit(theta)
+        share = up * theta + down * (1 - theta) if reweighted else np.ones_like(odds)
+        return odds.reshape(len(odds), -1), (mass * share).reshape(len(odds), -1)
 
-    def _log_classes(self, key: Key) -> tuple[Float, Float]:
+    def _places(self, odds: Float) -> tuple[Float, Float]:
+        """The coordinates on the lines of log odds of θ, and how fast they change with these."""
+        theta, rest = expit(odds), expit(-odds)
+        low, high = theta - self.inside.lower, rest - (1 - self.inside.upper)
+        outside = (low <= 0) | (high <= 0)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            logits = np.where(low <= 0, -np.inf, np.where(high <= 0, np.inf, np.log(low) - np.log(high)))
+            w = _STRETCH.coordinate(logits)
+            slope = theta * rest * self.inside.length / (low * high) * np.exp(-_STRETCH.log_slope(w))
+        return w, np.where(outside, 0.0, slope)
+
+    def log_classes(self, key: Key) -> tuple[Float, Float]:
+        """The log likelihoods of a record in either class."""
         negative, positive = self.model.log_classes(self.model.record(key), *self.errors)
         return negative[0], positive[0]
 
 
 def quantiles(
-    threads: list[Threads], shares: Float, key: Key, tails: Float, new: bool, near: Float | None
+    threads: list[Threads], shares: Float, keys: list[Key], tails: Float, new: bool, near: Float | None
 ) -> Float:
-    """Quantiles of the log odds of a record, reweighted by itself if it is new; near those given."""
-    top = max(one.log_top(key) for one in threads) if new else None
-    laws, odds, mass = zip(*(one.law(key, top) for one in threads), strict=True)
-    if near is None:
-        masses = [share * one for share, one in zip(shares, mass, strict=True)]
-        near = weighted_quantiles(np.concatenate(odds), np.concatenate(masses), tails)
+    """Quantiles of the log odds of records, (records, tails), reweighted by themselves if they are new.
+
+    `near` are those of fewer lines, from which the search starts.
+    """
+    size = max(1, _AT_ONCE // (tails.size * max(len(one.mass) for one in threads)))
+    parts = [slice(start, start + size) for start in range(0, len(keys), size)]
+    found = [
+        _quantiles(threads, shares, keys[i], tails, new, None if near is None else near[i]) for i in parts
+    ]
+    return np.concatenate(found)
+
+
+def _quantiles(
+    threads: list[Threads], shares: Float, keys: list[Key], tails: Float, new: bool, near: Float | None
+) -> Float:
+    """The same for a few records."""
+    classes = [np.stack([one.log_classes(key) for key in keys], axis=1) for one in threads]
+    top = np.max([one.max(axis=(0, 2)) for one in classes], axis=0)
+    classes = [one - top[:, None] for one in classes]
+    pairs = list(zip(threads, classes, strict=True))
+    laws = [one.law(logs, new) for one, logs in pairs]
 
     def law(z: Float) -> tuple[Float, Float]:
         each = [np.stack(one(z)) * share for one, share in zip(laws, shares, strict=True)]
         below, height = np.sum(each, axis=0)
         return below / total, height / total
 
-    total = 1.0
-    total = float(law(np.array([np.inf]))[0][0])
-    return invert(law, tails, near, tol=1e-9)
+    if near is None:
+        seen = [one.sample(logs, new) for one, logs in pairs]
+        odds = np.concatenate([one for one, _ in seen], axis=1)
+        mass = np.concatenate([share * one for share, (_, one) in zip(shares, seen, strict=True)], axis=1)
+        rows = zip(odds, mass, strict=True)
+        near = np.stack([weighted_quantiles(x, y, tails) for x, y in rows])
+    total: Any = 1.0
+    total = law(np.full((len(keys), 1), np.inf))[0]
+    return invert(law, np.broadcast_to(tails, near.shape), near, tol=1e-9)

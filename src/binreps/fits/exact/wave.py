@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
 
 from binreps.fits.exact.lattice import TURNS, Function, flood, frame_of
 from binreps.fits.exact.marginal import Scale, Wave
@@ -14,10 +13,8 @@ from binreps.model import Float
 _MOST = 40_000  # points
 _DIED_OUT = 0.02  # the share of the spectrum at its end, over the error that is good enough
 _CLOSEST = 0.05  # standard deviations between planes
-_FAR = 45.0  # log odds beyond which a chance is 0 or 1
 _BINS, _AROUND = 32, 8  # to a width of a blur, and widths on either side
 _BLURRED_CUT = 1e-7  # of a density that was blurred: below are ripples
-_RESOLVED = 0.9  # in log odds: equally spaced points so close integrate the logistic function to 1e-9
 
 
 class How(NamedTuple):
@@ -97,20 +94,3 @@ def blurred(y: Float, mass: Float, scale: Scale, width: float) -> Wave:
     ends = slice(matters[0], matters[-1] + 1)
     spacing = _BINS // 4 * fine
     return Wave(first + ends.start * spacing, spacing, np.maximum(density[ends], 1e-300), scale)
-
-
-def expected_chance(odds: Wave) -> float:
-    """The mean of a chance whose log odds have a given distribution.
-
-    By the points themselves where they resolve the logistic function; else by parts,
-    E[Y] = 1 − ∫ P(log odds ≤ z) d expit(z), because then it is the distribution that is smooth.
-    """
-    z = odds.values
-    near = np.abs(z) < _FAR
-    if not near.any() or np.max(np.diff(z[near]), initial=0.0) < _RESOLVED:
-        return float(odds.masses @ expit(z))
-    nodes, weights = np.polynomial.legendre.leggauss(10)
-    left = np.arange(-_FAR, _FAR)
-    at = (left[:, None] + (nodes + 1) / 2).ravel()
-    weight = np.tile(weights / 2, left.size) * expit(at) * expit(-at)
-    return float(1 - weight @ odds.cumulative(at))
