@@ -48,11 +48,13 @@ COLUMNS = (
 """The columns of `BatchResult.table`."""
 
 _LEVELS = tuple(
-    (size, size * 9 // 8, size * 9 // 8) for size in (32, 39, 48, 58, 71, 87, 106, 128)
+    (size, size * 9 // 8, size * 9 // 8) for size in (18, 22, 26, 32, 39, 48, 58, 71, 87, 106, 128)
 )  # θ, p, q
-_STARTS = (100, 400, 700, 1000, 1600, 2400)  # replicates up to which the first, second, … is worth a try
-_ENDS_AGREE = 1e-4  # of an sd, between two levels: the finer is then good to 1e-6, at worst (odd priors) 3e-5
-_SCORES_AGREE = 1e-7  # between two levels, also of kinds that a table does not have
+_STARTS = (60, 130, 230, 420, 560, 800, 1100, 1600, 2400)
+"""Replicates up to which the first level, the second, … is tried first: most tables need no third."""
+_ENDS_AGREE = 1e-4  # of an sd, between two levels: the finer is then good to 1e-6, at worst (odd priors) 6e-5
+_SCORES_AGREE = 1e-7  # between two levels
+_LEAST_LOG = -650.0  # of a likelihood: times any node of θ it is a number still
 _CUT_TAILS = 1e-10  # the least error that is claimed, as in `BayesFit.error`
 _MOST_KINDS = 80  # kinds of individuals up to which a product of matrices pays
 _MOST_VALUES = 60_000  # of a product of matrices, so that it stays in the processor's cache
@@ -355,22 +357,20 @@ class Lattice:
             for inside, size, shapes, x in zip(self.box, sizes, self.prior, nodes, strict=True)
         ]
         theta, p, q = nodes
-        negative, positive = (np.exp(x) for x in ALIKE.log_classes(self.kinds, p, q))
+        classes = ALIKE.log_classes(Records.of(self.kinds), p, q)
+        negative, positive = (np.exp(np.maximum(x, _LEAST_LOG)) for x in classes)
         of_positives = theta[:, None] * positive[:, None, :]
-        asked = Records.of(self.kinds) if self.scored else Records.of([], [])
-        all_negative, all_positive = (np.exp(x) for x in ALIKE.log_classes(asked, p, q))
-        chances, of_all = (
-            np.empty((len(asked.n), sizes[0], sizes[2])),
-            theta[:, None] * all_positive[:, None, :],
-        )
         rows = np.empty((len(self.kinds) + 1, sizes[0] * sizes[2]))
-        mixture, log_weights = rows[:-1].reshape(-1, sizes[0], sizes[2]), np.add.outer(weights[0], weights[2])
+        mixture, log_weights = rows[:-1].reshape(of_positives.shape), np.add.outer(weights[0], weights[2])
+        chances = np.empty_like(mixture if self.scored else mixture[:0])
+        known = {status: np.flatnonzero(self.kinds.known == status) for status in (0, 1)}
         for j in range(sizes[1]):
-            np.add(of_positives, ((1 - theta) * negative[:, j, None])[:, :, None], out=mixture)
-            np.log(np.maximum(mixture, 1e-300, out=mixture), out=mixture)
+            of_negatives = ((1 - theta) * negative[:, j, None])[:, :, None]
+            np.add(of_positives, of_negatives, out=mixture)
+            np.divide(of_positives[: len(chances)], mixture[: len(chances)], out=chances)
+            mixture[known[0]], mixture[known[1]] = of_negatives[known[0]], of_positives[known[1]]
+            np.log(mixture, out=mixture)
             rows[-1] = log_weights.ravel() + weights[1][j]
-            of_none = ((1 - theta) * all_negative[:, j, None])[:, :, None]
-            np.divide(of_all, np.maximum(of_all + of_none, 1e-300), out=chances)
             yield rows, chances.reshape(len(chances), rows.shape[1])
 
     def _peaks(self) -> Float:
@@ -388,7 +388,7 @@ class Lattice:
         unit = self.log_unit[some, None]
         factors = np.concatenate([self.weights[some], np.ones_like(unit)], axis=1)
         lines = [np.zeros((unit.size, size)) for size in (*sizes, len(self.kinds) if self.scored else 0)]
-        width = sizes[0] * sizes[2]
+        width, ones = sizes[0] * sizes[2], np.ones(sizes[0])
         buffer = np.empty((max(1, _MOST_VALUES // width), width))
         for j, (rows, chances) in enumerate(self.slabs(sizes)):
             near = np.flatnonzero(matters[:, j])
@@ -396,8 +396,8 @@ class Lattice:
                 values = np.matmul(factors[here], rows, out=buffer[: here.size])
                 np.exp(np.subtract(values, unit[here], out=values), out=values)
                 mass = values.reshape(here.size, sizes[0], sizes[2])
-                along_q = mass.sum(axis=1)
-                lines[0][here] += mass.sum(axis=2)
+                along_q = ones @ mass
+                lines[0][here] += mass @ np.ones(sizes[2])
                 lines[1][here, j] = along_q.sum(axis=1)
                 lines[2][here] += along_q
                 lines[3][here] += values @ chances.T
@@ -420,7 +420,7 @@ class Lattice:
         ]
         log_evidence = np.log(total) + self.log_unit[some] + self.prior.log_constant
         mean, sd, lower, upper = (np.stack(column, axis=1) for column in zip(*found, strict=True))
-        scores = np.minimum(scores / total[:, None], 1.0)
+        scores = np.minimum(scores / total[:, None], 1.0) * (self.weights[some] > 0)[:, : scores.shape[1]]
         return Results(mean, sd, lower, upper, log_evidence, scores, *_range(p, lines[1]))
 
 
@@ -432,7 +432,7 @@ class Results(NamedTuple):
     lower: Float
     upper: Float
     log_evidence: Float
-    scores: Float  # of every kind of individual; without columns if they are not asked for
+    scores: Float  # of the kinds of individuals that a table has; without columns if they are not asked for
     first: Float  # the nodes of p between which the mass is
     last: Float
 

@@ -283,7 +283,8 @@ def joined(reading: Reading, adding: Adding) -> tuple[Any, tuple[Note, ...]]:
     form = _form(roles, reading.repeated, adding.per)
     what = [name for name in values if name != _POPULATION]
     added = _added_names(original, roles, form, adding.prefix, what)
-    result = _with_answers(table, roles, _lookup(original, values, added), form)
+    people = reading.people if roles is reading.roles else None  # else there are more of them
+    result = _with_answers(table, roles, _lookup(original, values, added), form, people)
     finish = _in_order if eager else _lazily
     answers = finish(original, result, own, list(added.values()), form).to_native()
     asked = [] if adding.new else adding.answering[:1]
@@ -416,13 +417,16 @@ def _lookup(original: Frame, scores: dict[str, list[Any]], added: dict[str, str]
     return table_beside(original, columns, types)
 
 
-def _with_answers(table: Frame, roles: Roles, lookup: Frame, form: _Form) -> Frame:
-    """The table with the lookup's columns."""
+def _with_answers(
+    table: Frame, roles: Roles, lookup: Frame, form: _Form, people: Frame | None = None
+) -> Frame:
+    """The table with the lookup's columns; individuals are counted unless they were."""
     columns = lookup.collect_schema().names()
     keys = [name for name in (_KEY, _POPULATION) if name in columns]
     if form == "rows":
         return table.with_columns(_row_key(table, roles)).join(lookup, on=keys, how="left")
-    people = individuals(table, roles).filter(~without_individual(roles))
+    people = individuals(table, roles) if people is None else people
+    people = people.filter(~without_individual(roles))
     n, s = (nw.col(name).cast(nw.Int64) for name in (N, S))
     people = people.with_columns(_key(n, s).alias(_KEY))
     if _POPULATION in keys:

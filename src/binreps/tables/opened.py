@@ -192,6 +192,7 @@ class Reading:
     notes: tuple[Note, ...]
     no_result: Mapping[str, int]  # words that were read as no result, and how often
     numbered: bool = False  # whether the frame has the rows' order already
+    people: Frame | None = None  # one row per individual of that frame, if they are to be joined back
 
     @property
     def populations(self) -> list[Any]:
@@ -216,7 +217,8 @@ def read(
         found, roles = prepare(frame, roles)
         one = tally(found, roles)
         how = (one.repeated, one.rows, one.missing, *_worded(found, roles, one.missing, one.notes))
-        return Reading(table, found, roles, None, one.counts, one.pairs, *how, numbered)
+        people = one.people if numbered else None
+        return Reading(table, found, roles, None, one.counts, one.pairs, *how, numbered, people)
     names = group_names(open_frame(frame), population, roles)
     found, roles = prepare(frame, roles)
     tables, groups = counted_groups(found, roles, names)

@@ -65,6 +65,8 @@ class Tally:
     missing : int
         Results that are missing.
     notes : tuple of Note
+    people : frame
+        One row per individual.
     """
 
     counts: CountTable
@@ -73,6 +75,7 @@ class Tally:
     rows: int
     missing: int
     notes: tuple[Note, ...] = ()
+    people: Frame | None = None
 
 
 def tally(frame: Frame, roles: Roles) -> Tally:
@@ -93,6 +96,7 @@ def tally(frame: Frame, roles: Roles) -> Tally:
         (rows := rows_of(cells)),
         missing_results(roles, rows, counts.replicates),
         (*roles.notes, *lost_notes(cells, roles)),
+        people,
     )
 
 
