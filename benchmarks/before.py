@@ -32,6 +32,21 @@ easy = [simulate_counts(br.Rates(0.3, 0.1, 0.15), 50, [3, 4, 5], rng=seed) for s
 hard = [simulate_counts(br.Rates(0.5, 0.3, 0.3), 12, range(1, 7), rng=seed) for seed in range(256)]
 study = simulate_counts(br.Rates(0.3, 0.1, 0.15), 200, [3, 4, 5], rng=1)
 """
+_ROWS = (
+    _TABLES
+    + """
+import pandas as pd
+rng = np.random.default_rng(1)
+who = rng.permutation(np.repeat(np.arange(250_000), 4))
+positive = rng.random(250_000) < 0.3
+columns = {"who": who, "result": (rng.random(who.size) < np.where(positive[who], 0.85, 0.1)).astype(int)}
+frame = pd.DataFrame(columns)
+def counted():
+    return br.count_table(frame, individual="who", result="result")
+def scored():
+    return br.attach(frame, br.fit_bayes(counted()), br.Loss(), individual="who", result="result")
+"""
+)
 _ANALYSE = """
 import contextlib, io, sys, tempfile, time
 from importlib.resources import files
@@ -47,6 +62,10 @@ TASKS = {
     "fit_map, 256 tables, N = 12": _TABLES + "timed(lambda: fit_many(hard, method='map', workers=1))",
     "fit_bayes, 256 tables, N = 50": _TABLES + "timed(lambda: fit_many(easy, workers=1))",
     "the same with scores": _TABLES + "timed(lambda: fit_many(easy, workers=1, scores=True))",
+    "10⁶ rows on pandas, counts": _ROWS + "timed(counted, 3)",
+    "10⁶ rows on pandas, scores": _ROWS + "timed(scored, 3)",
+    "10⁶ rows on PyArrow, counts": _ROWS
+    + "import pyarrow as pa; frame = pa.table(columns); timed(counted, 3)",
     "binreps --help": _ANALYSE.replace(
         '"analyse", str(files("binreps.study") / "data" / "screening.csv"), *ARGUMENTS', '"--help"'
     ),

@@ -200,8 +200,8 @@ def many_tables(settings: Settings) -> Section:
         ratios[f"point, {name}: SciPy to fit_many"] = Ratio(scipy / many, slack=0.3)
         ratios[f"point, {name}: SciPy to a loop over fit_map"] = Ratio(scipy / loop)
     text = (
-        f"{size:,} small tables of each kind. `fit_many` starts a process per core; its processor time is of "
-        "the parent only. A search falls short where its log posterior ends more than 10⁻³ below the best "
+        f"{size:,} small tables of each kind. `fit_many` makes one search for all, in a thread per core. "
+        "A search falls short where its log posterior ends more than 10⁻³ below the best "
         "of the three. Milliseconds for all."
     )
     return Section("Point estimate: many tables", text, rows, ratios)

@@ -200,7 +200,7 @@ def fit_many(
     """Fit many count tables, each on its own, on all cores.
 
     Equal tables are fitted once. A table that cannot be fitted is a row with its reason. Small tables (up to
-    some hundred individuals) take about a millisecond each for `method="bayes"`.
+    some hundred individuals) take about half a millisecond each.
 
     Parameters
     ----------

@@ -336,18 +336,32 @@ def _long_individuals(frame: Frame, roles: Roles) -> Frame:
     mark, total = _marks(frame)
     marks: dict[str, nw.Expr] = {}
     totals: list[nw.Expr] = []
+    follow: dict[str, nw.Expr] = {}  # counts that follow from others
     for (given, positive, negative), reading in parts.items():
-        marks |= {
-            given: reading.countable,
-            positive: mark(reading.positive),
-            negative: mark(reading.negative),
-        }
-        totals += [nw.col(given).count(), total(positive), total(negative)]
+        marks |= {given: reading.countable, positive: mark(reading.positive)}
+        totals += [nw.col(given).count(), total(positive)]
+        if _all_readable(frame, reading, schema[result if given == N else str(roles.known)]):
+            follow[negative] = nw.col(given) - nw.col(positive)
+        else:
+            marks[negative] = mark(reading.negative)
+            totals.append(total(negative))
     totals.append(nw.len().alias(ROWS))
     if ORDER in schema:
         marks[ORDER] = nw.col(ORDER)
         totals.append(nw.col(ORDER).min())
-    return frame.select(*roles.individual, **marks).group_by(*roles.individual).agg(*totals)
+    people = frame.select(*roles.individual, **marks).group_by(*roles.individual).agg(*totals)
+    return people.with_columns(**follow) if follow else people
+
+
+def _all_readable(frame: Frame, reading: _Reading, dtype: Any) -> bool:
+    """Whether a column of numbers in memory has no result that is neither.
+
+    A look at the column is cheaper than one more sum by group, unless its words must be read for it.
+    """
+    if not isinstance(frame, nw.DataFrame) or not (dtype.is_numeric() or dtype == nw.Boolean):
+        return False
+    neither = reading.given & ~reading.positive & ~reading.negative
+    return not frame.select(neither.any()).item()
 
 
 def _marks(frame: Frame) -> tuple[Callable[[nw.Expr], nw.Expr], Callable[[str], nw.Expr]]:

@@ -29,6 +29,7 @@ from binreps.options import check_kind, check_tol, check_whole, generator, kinds
 MAP_PRIOR = Prior(prevalence=(1, 1))
 """The default prior of the mode: flat in the prevalence."""
 
+_SHARES = np.array([1e-3, 1e-2, 0.1, 0.5])  # of the way to a better maximum
 _MOST_SHAPE = 2.0**53  # as many individuals as a count table takes; far above, squares overflow
 
 
@@ -161,10 +162,16 @@ def _maxima(objective: Objective, ends: State) -> tuple[tuple[Rates, float], ...
 
 
 def _dips(objective: Objective, state: State, better: Float) -> bool:
-    """Whether the straight way from a maximum to a better one leads down first; if not, they are one."""
-    share = np.array([1e-3, 1e-2, 0.1, 0.5])
-    way = objective.at(state.rates * (1 - share) + better * share)
-    return bool(np.any(way.objective < state.objective - 1e-10 * (1 + np.abs(state.objective))))
+    """Whether every way from a maximum to a better one leads down first; if not, they are one.
+
+    The straight way is tried, and the one that changes θ first, which is free where error rates add up to 1.
+    """
+    turn = np.concatenate([better[:1], state.rates[1:]])
+    ways = [start * (1 - _SHARES) + better * _SHARES for start in (state.rates, turn)]
+    values = objective.at(np.concatenate([turn, *ways], axis=1)).objective
+    down = values < state.objective - 1e-10 * (1 + np.abs(state.objective))
+    turned, straight, after = np.split(down, [1, 1 + _SHARES.size])
+    return bool(straight.any() and (turned.any() or after.any()))
 
 
 def _flat(state: State) -> tuple[Note, ...]:
