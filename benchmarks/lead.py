@@ -6,11 +6,12 @@ A line or a dot whose figures were not measured is left out. Every line names th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from benchmarks.report import number
+from benchmarks.report import number, power
 
 Kept = Mapping[str, Mapping[str, Any]]  # families as JSON holds them
 
@@ -74,7 +75,7 @@ def _svg(rows: list[dict[str, Any]]) -> str:
             "one": 1,
             "right": max(row["times"], 1),
             "who": list(better)[row["times"] < 1],
-            "label": f"{number(row['times'])} ×",
+            "label": f"{times(row['times'])} ×",
         }
         for row in rows
     ]
@@ -105,9 +106,22 @@ def _between(kept: Kept, start: str, end: str) -> str:
     found = [v for name, v in all_ratios(kept).items() if name.startswith(start) and name.endswith(end)]
     if not found:
         return ""
-    low, high = number(min(found)), number(max(found))
-    text = low if low == high else f"{low} to {high}"
-    return f"**{text}**" if min(found) < 1 else text
+    low, high = min(found), max(found)
+    text = times(low) if high < 1.05 * low else f"{times(low)} to {times(high)}"
+    return f"**{text}**" if low < 0.995 else text
+
+
+def times(value: float) -> str:
+    """A ratio as people say it: millions and more by their power of ten.
+
+    Examples
+    --------
+    >>> [times(value) for value in (0.64, 0.9987, 12.3, 3.6e9)]
+    ['0.64', '1.0', '12', '10⁹']
+    """
+    if value >= 10**6:
+        return power(10 ** math.floor(math.log10(value)))
+    return number(float(f"{value:.2g}"))
 
 
 def _rows(kept: Kept, family: str, title: str) -> list[dict[str, Any]]:

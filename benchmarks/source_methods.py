@@ -66,7 +66,7 @@ def methods(*, full: bool) -> dict[str, Method]:
     if find_spec("stepmix"):
         found["StepMix, two classes"] = Method(by_stepmix, sources=50)
     if full and find_spec("nutpie"):
-        found["nutpie, statuses summed out"] = Method(by_nutpie, some)
+        found["nutpie, statuses summed out"] = Method(by_nutpie, 10**4)
     return found
 
 

@@ -82,7 +82,8 @@ def _explained() -> str:
         "costs a little where readings are independent and saves much where they are not (rte); of 10⁶ "
         f"readings it runs 160 sweeps. nutpie takes {CHAINS} × {DRAWS:,} draws of the same model as "
         "*independent*, from `to_pymc`, compilation apart. GLAD and nutpie run in full mode, up to 10⁵ "
-        f"readings, MMSR up to 10⁴ (at 10⁵ it asks for 55 GB), StepMix up to 50 sources. {absent} "
+        "and 10⁴ readings, MMSR up to 10⁴ (at 10⁵ it asks for 55 GB), StepMix up to 50 sources. "
+        f"{absent} "
         f"{'' if crowds.installed() else crowds.MISSING}"
     )
 
