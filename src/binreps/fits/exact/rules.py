@@ -41,7 +41,7 @@ CUT_IN_FOUR = 24.0
 _SPACINGS = tuple(
     1.05 * 0.87**k for k in range(14)
 )  # in standard deviations: each error the power 1.15 … 1.3
-_MOST_IN_PRODUCT = 1_000_000  # points
+_MOST_IN_PRODUCT = 2_000_000  # points, those without mass included
 _NODES_PER_WIDTH, _FINER = 3.25, 1.14  # points of a product: an error of e^−18 at first, then its power 1.3
 _GROWTH = 0.04  # of a box, from level to level: a third of a standard deviation on either side
 _PILOT, _LEAST_NODES, _MANY_NODES = 10, 19, 40  # points of an axis: to see widths, at least, at most at first
