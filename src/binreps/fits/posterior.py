@@ -237,8 +237,7 @@ class Posterior(ABC):
     def _mean(self, nodes: Nodes, key: Key, new: bool) -> float:
         """E[P(T = 1 | s)], or P(T = 1, s) / P(s) of a new record, without rounding beside 1."""
         if not new:
-            chances, weight = self._weighed(nodes, key, new)
-            return min(float(weight @ chances), 1.0)
+            return min(sum(self._expected(key, *block) for block in nodes), 1.0)
         record = self.model.record(key)
         logs = [self.model.log_shares(record, *parameters) for parameters, _ in nodes]
         top = max(float(np.max(log)) for pair in logs for log in pair)
@@ -251,6 +250,18 @@ class Posterior(ABC):
         )
         with np.errstate(divide="ignore"):
             return float(expit(np.log(up) - np.log(down)))
+
+    def _expected(self, key: Key, parameters: tuple[Float, ...], mass: Float) -> float:
+        """Σ mass · P(T = 1 | s), by class likelihoods that are as few as the error rates are."""
+        theta, *errors = parameters
+        negative, positive = (logs[0] for logs in self.model.log_classes(self.model.record(key), *errors))
+        top = np.maximum(negative, positive)
+        with np.errstate(invalid="ignore"):
+            up, down = theta * np.exp(positive - top), (1 - theta) * np.exp(negative - top)
+            chances = up / (up + down)
+        if np.isnan(chances).any():  # neither class can give the results, as floats see it
+            chances = self.model.chance(key, *parameters)
+        return float(np.vdot(*np.broadcast_arrays(mass, chances)))
 
     def _quantiles(self, keys: list[Key], tails: Float, new: bool) -> dict[Key, Estimate]:
         """Quantiles for each of some records, from the nodes."""
