@@ -171,11 +171,11 @@ def scoring(settings: Settings) -> Section:
     database = duckdb.connect()
     database.execute("SET threads = 1")
     database.execute(
-        f"CREATE TABLE votes AS SELECT i // 10 AS item, 's' || (hash(i) % 200) AS worker, "
+        f"CREATE TABLE votes AS SELECT i // 10 AS item, (hash(i) % 200)::VARCHAR AS worker, "
         f"(hash(i + 7) % 3 = 0)::INT AS vote FROM range({people * 10}) t(i)"
     )
     columns = ", ".join(f"random() AS d{i}" for i in range(draws))
-    database.execute(f"CREATE TABLE odds AS SELECT 's' || j AS worker, v AS vote, {columns} "
+    database.execute(f"CREATE TABLE odds AS SELECT j::VARCHAR AS worker, v AS vote, {columns} "
                      "FROM range(200) a(j), range(2) b(v)")  # fmt: skip
     sums = ", ".join(f"sum(d{i}) AS d{i}" for i in range(draws))
     logistic = " + ".join(f"1 / (1 + exp(-d{i}))" for i in range(draws))
