@@ -1,17 +1,18 @@
 """Coverage of 90 % intervals over studies drawn from the prior of models with sources.
 
-`python -m benchmarks.source_coverage [panel|crowd|populations|covariates] [intervals]` draws rates from the
-prior, a study from the rates, fits it, and counts how often the interval of each rate holds the truth, in all
-until so many intervals were seen, with the binomial standard error; and how well probabilities are
-calibrated. What was found so far is printed as it goes. Studies whose chains do not agree in 1,500 sweeps, of
-populations and covariates in 6,000, are left out and counted: given the data that says nothing of the truth,
-so that coverage is not changed by it.
+`python -m benchmarks.source_coverage [panel|crowd|populations|covariates|sparse] [intervals]` draws rates
+from the prior, a study from the rates, fits it, and counts how often the interval of each rate holds the
+truth, in all until so many intervals were seen, with the binomial standard error; and how well probabilities
+are calibrated. What was found so far is printed as it goes. Studies whose chains do not agree in 1,500
+sweeps (panel, crowd) or 6,000 (others) are left out and counted: given the data that says nothing of the
+truth, so that coverage is not changed by it.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -80,16 +81,16 @@ def populations(rng: np.random.Generator) -> Study:
     return br.Readings.wide(table).in_populations(names), _named(prevalence, truth), positive
 
 
-def covariates(rng: np.random.Generator) -> Study:
-    """A number and a category; eight sources, six of which read each of 120; as often as each other."""
+def covariates(rng: np.random.Generator, each: int = 6) -> Study:
+    """A number and a category; eight sources, some of which read each of 120; as often as each other."""
     alpha, beta = rng.beta(0.5, 0.5), rng.normal(0, 1.5, 2)
     x, group = rng.normal(0, 1, 120), rng.random(120) < 0.5
     columns = np.column_stack([x, group != (group.mean() > 0.5)])  # the more frequent level is the reference
     z = (columns - columns.mean(axis=0)) / columns.std(axis=0)
     positive = rng.random(120) < expit(np.log(alpha) - np.log1p(-alpha) + z @ beta)
     truth = drawn(8, rng)
-    six = (np.arange(8)[:, None] + np.arange(6)) % 8  # of eight in a ring, each and the next five
-    by = np.concatenate([rng.permutation(8)[six] for _ in range(15)])
+    some = (np.arange(8)[:, None] + np.arange(each)) % 8  # of eight in a ring, each and the next ones
+    by = np.concatenate([rng.permutation(8)[some] for _ in range(15)])
     readings = _readings(by, said(truth, positive, by, rng), 8)
     level = np.where(group, "yes", "no").tolist()
     named = {"log_odds": beta / columns.std(axis=0), **_named(np.zeros(0), truth)}
@@ -121,6 +122,7 @@ STUDIES = {
     "crowd": Kind(crowd, 0.2, 1500),
     "populations": Kind(populations, 0.1, 6000),
     "covariates": Kind(covariates, 0.1, 6000),
+    "sparse": Kind(partial(covariates, each=3), 0.1, 6000),
 }
 
 
