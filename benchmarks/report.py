@@ -186,12 +186,21 @@ def ratio_table(ratios: Mapping[str, Mapping[str, Any]]) -> str:
     return markdown_table(list(rows.values()))
 
 
+EDITION = (
+    "In this edition the families from sources on ran beside other work, some before the last changes, and the "
+    "time of Dawid–Skene to ours was computed afterwards from the rows of its table."
+)
+"""What a reader must know of the figures as they stand; to be emptied by the next run of everything at once."""
+
+
 def page(families: Mapping[str, Mapping[str, Any]], lead: str = "") -> str:
     """The page for people, from families as JSON holds them, and what it begins with."""
     parts = [
         "# Benchmarks",
         *([lead] if lead else []),
-        "Written by `make bench ARGS=--full`; `make bench` alone prints. Times are medians of "
+        "Written by `make bench ARGS=--full`; `make bench` alone prints. Families are measured one by one, "
+        "not always on the same day, version or load: the line under a family's first heading says on what. "
+        f"{EDITION} Times are medians of "
         "alternated runs, quartiles in brackets, on the clock unless a column says otherwise: on a busy "
         "machine trust ratios and processor time, not milliseconds. Ratios are the peer's figure over ours, "
         "in bold where a claim (≥) is missed.",
