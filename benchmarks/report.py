@@ -187,10 +187,10 @@ def ratio_table(ratios: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 EDITION = (
-    "In this edition the families from sources on ran beside other work, some before the last changes, and the "
-    "time of Dawid–Skene to ours was computed afterwards from the rows of its table."
+    "In this edition the families from sources on ran beside other work, some before the last changes, "
+    "and the time of Dawid–Skene to ours was computed afterwards from the rows of its table."
 )
-"""What a reader must know of the figures as they stand; to be emptied by the next run of everything at once."""
+"""What a reader must know of the figures as they stand; the next run of everything at once empties it."""
 
 
 def page(families: Mapping[str, Mapping[str, Any]], lead: str = "") -> str:
