@@ -264,4 +264,6 @@ def test_the_job_of_the_documentation_is_submitted_to_a_cluster(tmp_path: Path, 
     subprocess.run([*submit, *own, *map(str, paths)], check=True, timeout=300, env=os.environ | local)
     columns: Any = {"individual": "patient", "result": "test"}
     wanted = attach(table, br.fit_bayes(count_table(table, **columns)), loss=LOSS, **columns)
-    assert by_key(pyarrow.parquet.read_table(target).to_pylist()) == by_key(rows_of(wanted))
+    found = by_key(pyarrow.parquet.read_table(target).to_pylist())
+    for own, row in zip(found, by_key(rows_of(wanted)), strict=True):
+        assert own == pytest.approx(row, abs=1e-12)  # another process may add up in another order

@@ -234,7 +234,7 @@ def _swept(objective: Objective) -> Starts:
     """The points that differ after EM steps from a grid, a few tables at a time."""
     rates = np.concatenate([_grid(objective), _one_class(objective)], axis=-1)
     table, value = np.repeat(np.arange(objective.tables), rates.shape[2]), np.empty(rates.shape[1:])
-    size = max(1, _IN_CACHE // (len(objective.cells.s) * rates.shape[2]))
+    size = max(1, _IN_CACHE // max(1, len(objective.cells.s) * rates.shape[2]))
     for start in range(0, objective.tables, size):
         some = slice(start, start + size)
         few, here = objective.of(some).spread(), rates[:, some]
@@ -280,8 +280,8 @@ def _one_class(objective: Objective) -> Float:
     rates[1:] = np.maximum(rates[1:], least)
     rates = objective.bounds.cut(rates, np.where(rates[1] > rates[2], 1, 2))
     with np.errstate(divide="ignore", over="ignore"):
-        gain = np.expm1((1 - 2 * status) * objective.evidence(rates))
-    inside = (objective.cells.weight * gain).sum(axis=0) >= 0  # at 0 a saddle, perhaps: p = q = ½ with θ = 1
+        gain = objective.cells.weight * np.expm1((1 - 2 * status) * objective.evidence(rates))
+    inside = gain.sum(axis=0) >= 0  # at 0 a saddle, perhaps: p = q = ½ with θ = 1
     rates[0] = np.where(inside, np.clip(rates[0], 1e-3, 1 - 1e-3), rates[0])
     return rates
 
