@@ -29,6 +29,7 @@ from binreps.options import check_kind, check_tol, check_whole, generator, kinds
 MAP_PRIOR = Prior(prevalence=(1, 1))
 """The default prior of the mode: flat in the prevalence."""
 
+_BESIDE = 1e-5  # of an error rate
 _SHARES = np.array([1e-3, 1e-2, 0.1, 0.5])  # of the way to a better maximum
 _MOST_SHAPE = 2.0**53  # as many individuals as a count table takes; far above, squares overflow
 
@@ -156,9 +157,19 @@ def _maxima(objective: Objective, ends: State) -> tuple[tuple[Rates, float], ...
     """The ends of climbs, best first, without those that are part of a better hill."""
     found: list[int] = []
     for i in range(ends.objective.size):
-        if all(_dips(objective, ends.of([i]), ends.rates[:, [j]]) for j in found):
+        one = ends.of([i])
+        if not (found and _rises(objective, one)) and all(
+            _dips(objective, one, ends.rates[:, [j]]) for j in found
+        ):
             found.append(i)
     return tuple((Rates(*ends.rates[:, i].tolist()), float(ends.objective[i])) for i in found)
+
+
+def _rises(objective: Objective, state: State) -> bool:
+    """Whether smaller error rates beside an end are better: a plateau that error rates of sum 1 leave."""
+    around = np.maximum(state.rates - _BESIDE * np.array([[0, 0, 0], [1, 1, 0], [1, 0, 1]]), 0.0)
+    rise = objective.at(around).objective - state.objective
+    return bool((rise > 1e-9 * (1 + np.abs(state.objective))).any())
 
 
 def _dips(objective: Objective, state: State, better: Float) -> bool:
