@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from scipy.special import expit, logit, logsumexp, ndtr, ndtri
+from scipy.special import expit, logit, logsumexp, ndtr, ndtri, sici
 
 from binreps import (
     CountTable,
@@ -23,7 +23,6 @@ from binreps import (
     fit_covariates,
     stopping_table,
 )
-from binreps.fits.exact.marginal import step
 from binreps.fits.points.axes import Axis, ErrorRates, beta_axis
 from binreps.fits.points.cloud import Cloud, make_cloud
 from binreps.fits.points.density import STRAIGHT, Smooth
@@ -40,6 +39,11 @@ sys.path.append(str(Path(__file__).parents[1]))
 from benchmarks.covariate_trials import FAMILIES, away, covered, numbers_of, particles, tried
 
 REGIONS = [Prior(), Prior(better_than_chance=True)]
+
+
+def step(t: np.ndarray) -> np.ndarray:
+    """∫ sinc up to t: what a lattice point adds to the distribution function t spacings beyond it."""
+    return 0.5 + sici(np.pi * t)[0] / np.pi
 
 
 def screened(size: int = 300, **more: object) -> CovariateTable:

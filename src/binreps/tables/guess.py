@@ -459,7 +459,7 @@ class _Table:
 
     def _one_count(self, part: str, found: Mapping[str, Any]) -> str:
         """The only column of counts that is called n, or s."""
-        taken = set(found.values())
+        taken = list(found.values())
         choice = [name for name in self._whole() if named(name, part) and name not in taken]
         if len(choice) == 1:
             return choice[0]

@@ -4,8 +4,7 @@ A rate between two ends has a logit, and that is c + s sinh w: its density in w 
 however singular the prior is at an end, so that equally spaced points integrate it like any rule. Centre and
 scale follow the density, once it is known where it lives. Two charts:
 
-* `Box`: logit θ, p, q (and ρ) one by one. Given a record, logit θ gives way to the log odds of that record,
-  whose distribution is then a coordinate's.
+* `Box`: logit θ, p, q (and ρ) one by one.
 * `Moments`: mean μ = θ(1−q) + (1−θ)p and variance v = θ(1−θ)(1−p−q)² between individuals, and logit θ.
   One replicate each tells μ alone, two tell μ and v: ridges that wind through the box are straight here.
 """
@@ -141,49 +140,28 @@ class Chart(ABC):
 
 
 class Box(Chart):
-    """The parameters one by one; with a record, its log odds in place of logit θ.
+    """The parameters one by one."""
 
-    With `q_first` the region's square is taken in the order (q, p), so that q is a coordinate of its own.
-    """
-
-    def __init__(
-        self, model: Model, region: Region, *, record: tuple[int, int] | None = None, q_first: bool = False
-    ) -> None:
-        self.model, self.region, self.q_first = model, region, q_first
-        self.dim = len(model.names)
+    def __init__(self, model: Model, region: Region) -> None:
+        self.region, self.dim = region, len(model.names)
         self.stretches = (Stretch(),) * self.dim
-        self._record = None if record is None or record[0] == 0 else model.record(record)
 
     def place(self, x: Float) -> Place:
         """As `Chart` says."""
-        z = self.stretches[0].logit(x[0])
+        u = self.stretches[0].logit(x[0])
         a, b, *rest = (unit(w, stretch) for w, stretch in zip(x[1:], self.stretches[1:], strict=True))
-        first, second = self.region.logs(a.log, b.log)
+        log_p, log_q = self.region.logs(a.log, b.log)
         log_volume = self.region.log_area(a.x, b.x) if self.region.end < 1 else a.log[1]
         log_volume = log_volume + a.log_slope + b.log_slope + sum(one.log_slope for one in rest)
-        log_p, log_q = (second, first) if self.q_first else (first, second)
-        p, q, others = np.exp(log_p[0]), np.exp(log_q[0]), tuple(one.x for one in rest)
-        u = z - self.evidence(p, q, *others, log_p=log_p, log_q=log_q)
         log_volume = log_volume + log_expit(u) + log_expit(-u) + self.stretches[0].log_slope(x[0])
+        p, q, others = np.exp(log_p[0]), np.exp(log_q[0]), tuple(one.x for one in rest)
         return Place(u, p, q, log_p, log_q, log_volume, others, tuple(one.log for one in rest))
 
     def coordinates(self, *parameters: Any) -> Float:
         """As `Chart` says."""
         theta, p, q, *rest = parameters
-        square = self.region.square(*((q, p) if self.q_first else (p, q)))
-        z = _logit(theta) + self.evidence(p, q, *rest)
-        return self.at_logits(np.stack(np.broadcast_arrays(z, *(_logit(x) for x in (*square, *rest)))))
-
-    def evidence(self, p: Any, q: Any, *rest: Any, log_p: Any = None, log_q: Any = None) -> Any:
-        """What the record adds to logit θ."""
-        if self._record is None:
-            return 0.0
-        if self.model.independent and log_p is not None:
-            s = float(self._record.s[0])
-            misses = float(self._record.n[0]) - s
-            return s * (log_q[1] - log_p[0]) + misses * (log_q[0] - log_p[1])
-        negative, positive = self.model.log_classes(self._record, p, q, *rest)
-        return positive[0] - negative[0]
+        each = (_logit(x) for x in (theta, *self.region.square(p, q), *rest))
+        return self.at_logits(np.stack(np.broadcast_arrays(*each)))
 
 
 class Moments(Chart):

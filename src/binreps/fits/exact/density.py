@@ -19,7 +19,7 @@ from binreps.fits.exact.chart import Place
 from binreps.model import ALIKE, FEW, Float, Model, Prior, rising_rest
 
 _MANY = 1_000_000  # individuals from which rounding of the size eps·N would be felt
-_AT_ONCE = 20_000  # cells × points at a time, so that they stay in the processor's cache
+_AT_ONCE = 40_000  # cells × points at a time, so that they stay in the processor's cache
 _SAFE = 600.0  # exponents up to which exp does not overflow
 _FAR = -0.5  # a mixture so far below that at the centre has lost digits as a difference
 

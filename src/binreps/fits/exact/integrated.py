@@ -44,14 +44,19 @@ class Integrated(Posterior):
     Attributes
     ----------
     counts : CountTable
-    grid, check : Grid
-        The finer and the coarser.
+    grid : Grid
+        The finer of the two.
     """
 
-    def __init__(self, counts: CountTable, check: Grid, grid: Grid, error: float) -> None:
+    def __init__(self, counts: CountTable, grid: Grid, error: float) -> None:
         super().__init__()
-        self.counts, self.check, self.grid, self.error = counts, check, grid, error
+        self.counts, self.grid, self.error = counts, grid, error
         self.mean, self.covariance, self.log_evidence = grid.mean, grid.covariance, grid.log_evidence
+
+    @property
+    @abstractmethod
+    def check(self) -> Grid:
+        """The coarser grid."""
 
     @abstractmethod
     def marginal(self, axis: int) -> Marginal:
@@ -100,7 +105,7 @@ class Integrated(Posterior):
         value, error = self._on_threads(chance, SCORE_TOLERANCE / 10)
         lines = self._lines_at(0)
         steep = lines is not None and any(one.steep for one in lines[0])
-        return Estimate(value, max(error, _BESIDE_POLES) if steep else error)
+        return Estimate(min(value, 1.0), max(error, _BESIDE_POLES) if steep else error)
 
     def _on_threads(self, function: Callable[[list[Threads], Float], Any], tol: float) -> Estimate:
         """What follows from lines of θ and their shares, more and more of them until it settles."""

@@ -1,8 +1,7 @@
 """The distribution of one number under the posterior: a rate, or the log odds of a record.
 
-`Panels` has it as series on intervals, `Wave` as equally spaced values of its density, `Crossings` as lines
-of a lattice along which the number varies. Quantiles, modes and shortest intervals follow from density and
-distribution function alike.
+`Panels` has it as series on intervals, `Crossings` as lines of a lattice along which the number varies.
+Quantiles, modes and shortest intervals follow from density and distribution function alike.
 """
 
 from __future__ import annotations
@@ -13,14 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, log_expit, logit, sici
+from scipy.special import expit, log_expit, logit
 
 from binreps.fits.exact.chart import Stretch
 from binreps.fits.exact.gauss import Interval, Series, invert
 from binreps.fits.posterior import weighted_quantiles
 from binreps.model import Float
-
-_CUT_PLANES = 1e7  # times the least mass: a plane with less was cut off before it was added up
 
 
 def find_root(function: Callable[[float], float], low: float, high: float, tol: float = 1e-10) -> float:
@@ -259,92 +256,3 @@ class Scale:
     def ends(self) -> Float:
         """Where the number may lie."""
         return np.array([-np.inf, np.inf] if self._end is None else [0.0, self._end])
-
-
-def step(t: Any) -> Any:
-    """∫ sinc up to t: what a lattice point contributes to the distribution function t spacings beyond it."""
-    return 0.5 + sici(np.pi * t)[0] / np.pi
-
-
-class Wave(Marginal):
-    """Equally spaced values of a density that dies out on both sides: sinc functions are exact between."""
-
-    def __init__(self, first: float, spacing: float, masses: Float, scale: Scale, error: float = 0.0) -> None:
-        self.scale, self.error, self._spacing = scale, error, spacing
-        self._w = first + spacing * np.arange(masses.size)
-        self.masses = masses / masses.sum()
-        self.ends = scale.ends
-        matter = np.flatnonzero(self.masses > _CUT_PLANES * self.masses.min() + 1e-300)
-        self._whole = [int(matter[0]), int(matter[-1])] if matter.size else [0, -1]
-        with np.errstate(divide="ignore"):
-            self._logs = np.log(self.masses / spacing)
-
-    @property
-    def values(self) -> Float:
-        """The number at the points."""
-        return np.asarray(self.scale.value(self._w))
-
-    def cumulative_at(self, w: Any) -> Any:
-        """Probability below a coordinate."""
-        steps = step((np.asarray(w, dtype=float)[..., None] - self._w) / self._spacing)
-        return np.clip(steps @ self.masses, 0.0, 1.0)
-
-    def cumulative(self, x: Any) -> Any:
-        """Probability below x."""
-        return self.cumulative_at(self.scale.coordinate(x))
-
-    def quantile_at(self, probability: Any) -> Any:
-        """The coordinate below which the given probability lies."""
-        wanted = np.asarray(probability, dtype=float)
-        w = np.interp(wanted, np.cumsum(self.masses) - self.masses / 2, self._w)
-
-        def law(w: Float) -> tuple[Float, Float]:
-            waves = np.sinc((w[..., None] - self._w) / self._spacing) @ self.masses / self._spacing
-            return self.cumulative_at(w), waves
-
-        return invert(law, wanted, w, self._w[0], self._w[-1])
-
-    def quantile(self, probability: Any) -> Any:
-        """The value below which the number lies with the given probability."""
-        return self.scale.value(self.quantile_at(probability))[()]
-
-    def _height(self, x: Any) -> Any:
-        """The density; beyond the planes that are whole, by the polynomial that it follows at their edge."""
-        x = np.asarray(x, dtype=float)
-        low, high = self.scale.value(self._w[self._whole])
-        logs = self._log_density(np.clip(x, low, high))
-        first, last = self.ends
-        for edge, end, beyond in ((low, first, x < low), (high, last, x > high)):
-            if np.any(beyond) and np.isfinite(end) and edge != end:
-                away = np.abs(x - end)[beyond] / abs(edge - end)  # the edge is 1, and four points lead there
-                places = end + (edge - end) * np.arange(1.0, 5.0)
-                logs = np.where(beyond, -np.inf, logs)
-                if low <= places[-1] <= high:  # otherwise the end is far from all of it
-                    logs[beyond] = _cubic(away - 1) @ self._log_density(places)
-        return np.nan_to_num(np.exp(logs), nan=0.0)[()]  # all of it at one end, as floats see it
-
-    def _log_density(self, x: Float) -> Float:
-        """By a polynomial through the logarithms of the nearest eight values: relatively precise anywhere."""
-        w = self.scale.coordinate(x)
-        t = np.clip(np.nan_to_num((w - self._w[0]) / self._spacing), -1e9, 1e9)
-        few = min(8, self._w.size)
-        first = np.clip(np.floor(t).astype(int) - few // 2 + 1, 0, self._w.size - few)
-        k = np.arange(few)
-        away = (t - first)[..., None] - k
-        away = np.where(away == 0, 1e-300, away)
-        weight = (-1.0) ** k * np.array([math.comb(few - 1, int(i)) for i in k]) / away
-        logs = np.sum(weight * self._logs[first[..., None] + k], axis=-1) / weight.sum(axis=-1)
-        return np.asarray(logs - self.scale.log_slope(w))
-
-
-def _cubic(t: Float) -> Float:
-    """Weights of the values at 0, 1, 2, 3 for the cubic through them at t."""
-    return np.stack(
-        [
-            -(t - 1) * (t - 2) * (t - 3) / 6,
-            t * (t - 2) * (t - 3) / 2,
-            -t * (t - 1) * (t - 3) / 2,
-            t * (t - 1) * (t - 2) / 6,
-        ],
-        axis=-1,
-    )

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, log_expit
 
 from binreps.counts import CountTable
 from binreps.errors import FitError
@@ -24,9 +24,9 @@ from binreps.fits.exact.integrated import (
     Integrated,
     has_cell,
 )
-from binreps.fits.exact.lattice import CUT, Frame, TooManyPointsError, frame_of
-from binreps.fits.exact.lines import Bundle, Crossings, bundles
-from binreps.fits.exact.marginal import Marginal, Scale, Wave
+from binreps.fits.exact.lattice import Frame, TooManyPointsError, frame_of
+from binreps.fits.exact.lines import Asked, Bundle, Crossings, blurred, bundles
+from binreps.fits.exact.marginal import Marginal
 from binreps.fits.exact.rules import (
     OLDER_POWER,
     POWER,
@@ -43,7 +43,6 @@ from binreps.fits.exact.rules import (
 from binreps.fits.exact.shared import Shared
 from binreps.fits.exact.tensor import Tensor, Tensors
 from binreps.fits.exact.threads import Threads, heavy
-from binreps.fits.exact.wave import Blur, How, blurred, wave
 from binreps.fits.point.climb import scan
 from binreps.fits.point.objective import Objective
 from binreps.fits.posterior import Estimate, Key, Memory
@@ -59,18 +58,18 @@ _GOOD = 1e-6  # sds: a posterior that is not integrated better is tried on cells
 _LEAST_IN_FOUR = 1e-7  # where less of the tails is kept
 _DENSER = 2  # times the points of θ that a sum needs, for the polynomial through them
 _LEAST_THREADS = 24  # points of any other axis: a chance is no polynomial, however few the data
-_CLOSEST_LINES = 0.5  # of the spacings of lines: closer ones cost more than they tell
-_COARSER, _CLOSER, _CLOSEST = 1.13, 0.75, 0.2  # spacings of waves that are compared, and the least
-_TAILS = np.array([0.01, 0.05, 0.5, 0.95, 0.99])  # at which two waves are compared
+_FIRST_LINES, _CLOSER, _CLOSEST_LINES = (
+    1.2,
+    0.8,
+    0.5,
+)  # sds between lines: closer ones cost more than they tell
+_ON_LINES = 1e-8  # sds, or of a chance: lines that differ by less are close enough
+_TAILS = np.array([0.01, 0.05, 0.5, 0.95, 0.99])  # at which two densities are compared
 _MORE_THREADS = (1.0, 1.4, 2.0, 2.8)  # times the points of p and q that the fit needed: a score may jump
 _FEWER_THREADS = (0.7, 0.85, 1.0)  # in four dimensions
 _CORRELATIONS = (1e-10, 1e-5, 0.003, 0.03, 0.15, 0.4, 0.7)  # from which modes are looked for
-
-
-_ON_LINES = How(1.0, CUT, 1e-8)
-_BLURS = Blur(0.2), Blur(0.28), Blur(0.2, check=True)
+_BLURS = 0.2, 0.28  # sds
 _WIDER = 4.0  # what the wider blur is off, over the other: (28/20)⁸ is 15
-_IN_FOUR, _CHANCES_IN_FOUR = How(1.3, 17.0, 0.02), How(1.4, 15.0, 0.01)
 
 
 class Agreed(NamedTuple):
@@ -204,10 +203,15 @@ class ExactPosterior(Integrated):
     """The posterior of one population: grids, and the density where something needs points of its own."""
 
     def __init__(self, counts: CountTable, rule: Rule, agreed: Agreed) -> None:
-        super().__init__(counts, *agreed)
-        self.rule, self.density = rule, rule.density
+        super().__init__(counts, agreed.grid, agreed.error)
+        self._check, self.rule, self.density = agreed.check, rule, rule.density
         self.model, self.region = self.density.model, self.density.prior.region
         self._marginals = Memory(len(self.model.names))
+
+    @property
+    def check(self) -> Grid:
+        """As `Integrated` says."""
+        return self._check
 
     def with_more(self, more: CountTable) -> Integrated:
         """The posterior with more individuals in the data."""
@@ -231,15 +235,12 @@ class ExactPosterior(Integrated):
     def _marginal(self, axis: int) -> Marginal:
         if isinstance(self.grid, Tensors):
             return self.grid.marginal(self.density, axis)
-        sd = float(np.sqrt(self.covariance[axis, axis]))
+        sd, end = float(np.sqrt(self.covariance[axis, axis])), self.region.end if axis in (1, 2) else 1.0
 
         def apart(one: Marginal, other: Marginal) -> float:
             return float(np.max(np.abs(one.quantile(_TAILS) - other.quantile(_TAILS)))) / sd
 
-        how = _ON_LINES if self.lines_matter else _IN_FOUR
-        found, error = self._settled(how, partial(self._of_parameter, axis=axis), apart)
-        found.error = error
-        return found
+        return self._settled(Asked(partial(_logit_of, axis=axis, end=end), end), apart)
 
     def roughly(self, axis: int, probabilities: Float) -> Float:
         """As `Integrated` says, from the marginal where that is at hand."""
@@ -247,77 +248,50 @@ class ExactPosterior(Integrated):
             return np.asarray(self.marginal(axis).quantile(probabilities))
         return super().roughly(axis, probabilities)
 
-    def _settled(
-        self,
-        how: How,
-        make: Callable[[How | Blur], Marginal],
-        apart: Callable[[Marginal, Marginal], float],
-    ) -> tuple[Marginal, float]:
-        """A density from closer and closer points until it agrees with the one from points further apart.
-
-        In four dimensions, where points are dear, those of the grids are tried first.
-        """
-        if len(self.mean) > 3:
-            found, wider, other = (make(blur) for blur in _BLURS)
-            error = max(apart(found, wider) / _WIDER, SLOW * apart(found, other))
-            if error <= how.tolerance:
-                return found, error
-        before, error = self._first(how, make), np.inf
-        while error > how.tolerance and how.across > (_CLOSEST_LINES if self.lines_matter else _CLOSEST):
-            try:
-                found = make(how)
-            except TooManyPointsError:
-                break
-            how, before, error = how.times(_CLOSER), found, apart(found, before)
-        return before, error
-
-    def _first(self, how: How, make: Callable[[How], Marginal]) -> Marginal:
-        """The density from the closest points that are not too many."""
-        for factor in (_COARSER, 1.5, 2.0, 3.0, 4.0):
+    def _settled(self, asked: Asked, apart: Callable[[Marginal, Marginal], float]) -> Marginal:
+        """The distribution of a number, from points or from closer and closer lines until two agree."""
+        if not self.lines_matter:
+            narrow, wide = (blurred(self._points(self.grid), asked, width) for width in _BLURS)
+            other = blurred(self._points(self.check), asked, _BLURS[0])
+            narrow.error = max(apart(narrow, wide) / _WIDER, SLOW * apart(narrow, other))
+            return narrow
+        spacing, found = self._furthest(asked)
+        while found.error > _ON_LINES and spacing > _CLOSEST_LINES:
+            spacing, before = _CLOSER * spacing, found
             with suppress(TooManyPointsError):
-                return make(how.times(factor))
+                found = Crossings(self._bundles(spacing), asked)
+                found.error = apart(found, before)
+        return found
+
+    def _furthest(self, asked: Asked) -> tuple[float, Crossings]:
+        """The distribution from lines as close as may be at first, and how close they are."""
+        for spacing in (_FIRST_LINES, 2 * _FIRST_LINES, 4 * _FIRST_LINES):
+            with suppress(TooManyPointsError):
+                found = Crossings(self._bundles(spacing), asked)
+                found.error = np.inf
+                return spacing, found
         raise FitError(_too_thin(self.model, self.counts))
 
-    def _of_parameter(self, how: How | Blur, axis: int) -> Marginal:
-        end = self.region.end if axis in (1, 2) else 1.0
-        if self.lines_matter and isinstance(how, How):
-            return Crossings(self._bundles(how.across), partial(_logit_of, axis=axis, end=end), end)
-        chart = Box(self.model, self.region, q_first=axis == 2)
-        return self._wave(chart, 1 if axis == 2 else axis, end, None, how)
+    def _of_record(self, key: Key, new: bool) -> Asked:
+        """The log odds of a record, reweighted by itself if it is new."""
+        record = self.model.record(key)
+        top = float(np.logaddexp(*self.model.log_shares(record, *self._heavy[0])).max())
 
-    def _of_record(self, how: How | Blur, key: Key, new: bool) -> Marginal:
-        """The distribution of the log odds of a record."""
-        chart = Box(self.model, self.region, record=key)
-        weight = partial(self._log_mixture, key) if new else None
-        if self.lines_matter and isinstance(how, How):
-            return Crossings(
-                self._bundles(how.across),
-                lambda place: np.asarray(place.u + chart.evidence(place.p, place.q, *place.rest)),
-                None,
-                None if weight is None else lambda place: np.exp(weight(place)),
-            )
-        return self._wave(chart, 0, None, weight, how)
+        def classes(place: Place) -> tuple[Float, Float]:
+            negative, positive = self.model.log_classes(record, place.p, place.q, *place.rest)
+            return negative[0] + log_expit(-place.u), positive[0] + log_expit(place.u)
 
-    def _wave(
-        self,
-        chart: Chart,
-        axis: int,
-        end: float | None,
-        weight: Callable[[Place], Float] | None,
-        how: How | Blur,
-    ) -> Wave:
-        """The density of one coordinate of a chart, by a lattice that follows the grid's points there."""
-        parameters, mass = self._heavy
-        if isinstance(how, Blur) and how.check:
-            parameters, mass = np.stack(self.check.parameters), self.check.mass / self.check.mass.sum()
-        x = chart.coordinates(*parameters)
-        if weight is not None:
-            mass = mass * np.exp(weight(chart.place(x)))
-        chart, x = chart.fitted(x, mass / mass.sum())
-        scale = Scale(end, chart.stretches[axis])
-        if isinstance(how, Blur):
-            return blurred(x[axis], mass / mass.sum(), scale, how.width)
-        return wave(log_mass(self.density, chart, weight), x, mass, axis, scale, how)
+        def odds(place: Place) -> Float:
+            negative, positive = classes(place)
+            return np.asarray(positive - negative)
+
+        return Asked(odds, None, (lambda place: np.exp(np.logaddexp(*classes(place)) - top)) if new else None)
+
+    def _points(self, grid: Grid) -> tuple[Place, Float]:
+        """The points of a grid that matter, and their masses."""
+        matters = grid.mass > 1e-10 * grid.mass.max()
+        chart = Box(self.model, self.region)
+        return chart.place(chart.coordinates(*(x[matters] for x in grid.parameters))), grid.mass[matters]
 
     @property
     def lines_matter(self) -> bool:
@@ -332,18 +306,6 @@ class ExactPosterior(Integrated):
     @cached_property
     def _lines(self) -> Memory:
         return Memory(4)
-
-    def _log_mixture(self, key: Key, place: Place) -> Float:
-        """log P(s) of a new individual at places, up to a constant of the size of its largest value."""
-        negative, positive = self.model.log_classes(self.model.record(key), place.p, place.q, *place.rest)
-        u = place.u
-        mixture = np.logaddexp(negative[0] - np.logaddexp(0, u), positive[0] - np.logaddexp(0, -u))
-        return np.asarray(mixture - self._top(key))
-
-    def _top(self, key: Key) -> float:
-        """The largest log P(s) at the grid's points."""
-        logs = np.logaddexp(*self.model.log_shares(self.model.record(key), *self._heavy[0]))
-        return float(logs.max())
 
     # Records ---------------------------------------------------------------------------------------
 
@@ -418,9 +380,8 @@ class ExactPosterior(Integrated):
         def apart(one: Marginal, other: Marginal) -> float:
             return float(np.max(np.abs(expit(one.quantile(tails)) - expit(other.quantile(tails)))))
 
-        how = _ON_LINES if self.lines_matter else _CHANCES_IN_FOUR
-        law, error = self._settled(how, lambda how: self._of_record(how, key, new), apart)
-        return Estimate(expit(law.quantile(tails)), np.full(tails.size, max(error, 1e-9)))
+        law = self._settled(self._of_record(key, new), apart)
+        return Estimate(expit(law.quantile(tails)), np.full(tails.size, max(law.error, 1e-9)))
 
     # Draws -----------------------------------------------------------------------------------------
 

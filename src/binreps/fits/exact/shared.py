@@ -24,7 +24,6 @@ from binreps.fits.exact.conditional import (
     draw_rows,
     integrated,
     masses,
-    snapped,
 )
 from binreps.fits.exact.density import Density, Mixtures, informative
 from binreps.fits.exact.gauss import Interval, jacobi_polynomials, jacobi_rule, series_matrix, series_tail
@@ -36,7 +35,7 @@ from binreps.fits.exact.threads import Threads, heavy
 from binreps.fits.posterior import Estimate, Key, Memory
 from binreps.model import ALIKE, Float, Prior
 
-_ROUGH, _FINE = (6, 0.03), (12, 3e-7)  # points of a cell's side, what may be missed: to look, to integrate
+_ROUGH, _FINE = (6, 0.03), (11, 1e-6)  # points of a cell's side, what may be missed: to look, to integrate
 _FEW_POINTS = (6, 8)  # of a cell's side, for the first lines of θ
 _MORE, _MOST_POINTS = 2, 16  # points of a side that a grid has more than the one before it, and the most
 _GOOD = 1e-7  # sds: errors that are no smaller are worth a finer grid
@@ -314,28 +313,9 @@ def _in_blocks(density: Density, errors: Place, size: int) -> Inner:
     return Inner(log_mass, mean, variance, Lines(*map(np.concatenate, zip(*lines, strict=True))))
 
 
-def trimmed(inside: Interval, mass: Float) -> tuple[float, float]:
-    """The ends of an interval, moved to where the density of the logit has fallen by e^−36."""
-    size = mass.size
-    x = inside.nodes(size)
-    with np.errstate(divide="ignore"):
-        level = np.log(mass) - inside.log_steps(size) + np.log(x) + np.log1p(-x)
-    above = np.flatnonzero(level > level.max() - 36)
-    first, last = int(above[0]), int(above[-1])
-    lower, upper = float(inside.lower), float(inside.upper)
-    step = 0.4 * (upper - lower)
-    if first == 0:
-        lower = max(lower - step, lower / 8)
-    elif first > 2:
-        lower = float(x[first - 2])
-    if last == size - 1:
-        upper += step
-    elif last < size - 3:
-        upper = float(x[last + 2])
-    low, high = snapped(np.array([lower]), np.array([upper]))
-    if 0.85 * inside.length < high[0] - low[0] <= inside.length:  # not worth another look
-        return float(inside.lower), float(inside.upper)
-    return float(low[0]), float(high[0])
+def _tail(inside: Interval, mass: Float) -> float:
+    """How far the series on a panel is from having died out."""
+    return float(series_tail(inside, mass[None])[0])
 
 
 class SharedPosterior(Integrated):
@@ -343,7 +323,12 @@ class SharedPosterior(Integrated):
 
     def __init__(self, shared: Shared, which: int) -> None:
         self.shared, self.which = shared, which
-        super().__init__(shared.tables[which], shared.check.of(which), shared.grid.of(which), shared.error)
+        super().__init__(shared.tables[which], shared.grid.of(which), shared.error)
+
+    @cached_property
+    def check(self) -> Grid:
+        """As `Integrated` says, made when it is needed."""
+        return self.shared.check.of(self.which)
 
     def with_more(self, more: CountTable) -> SharedPosterior:
         """Integrated again, with more individuals in this population."""
@@ -363,14 +348,16 @@ class SharedPosterior(Integrated):
             return self._by_moments()
         before, grid = self.shared.check, self.shared.grid
         while True:
-            panels, masses = self._panels(grid)
-            change = float(np.sum(np.abs(masses - self._masses(before, panels))))
+            panels = self._panels(grid)
+            other = [before.theta_masses(self.which, inside) for inside, _ in panels]
+            change = sum(
+                float(np.abs(mass - one).sum()) for (_, mass), one in zip(panels, other, strict=True)
+            )
             finer = self.shared.finer(grid) if change > _AGREED else None
             if finer is None:
                 break
             before, grid = grid, finer
-        error = max(change, float(self._tails(panels, masses).max()))
-        return Panels(list(zip(panels, masses, strict=True)), error)
+        return Panels(panels, max(change, *(_tail(*panel) for panel in panels)))
 
     def _by_moments(self) -> Marginal:
         """The marginal of θ where lines are thin: as a sum of lines it is rough, but its moments are not."""
@@ -387,46 +374,21 @@ class SharedPosterior(Integrated):
         error = SLOW * float(np.abs(found[1] - found[0]).sum() + series_tail(inside, found[1][None])[0])
         return Panels([(inside, found[1])], error)
 
-    def _masses(self, grid: SharedGrid, panels: list[Interval]) -> Float:
-        return np.stack([grid.theta_masses(self.which, panel) for panel in panels])
-
-    def _tails(self, panels: list[Interval], masses: Float) -> Float:
-        """How far the series on each panel is from having died out."""
-        each = [series_tail(panel, row[None]) for panel, row in zip(panels, masses, strict=True)]
-        return np.concatenate(each)
-
-    def _panels(self, grid: SharedGrid) -> tuple[list[Interval], Float]:
+    def _panels(self, grid: SharedGrid) -> list[tuple[Interval, Float]]:
         """Intervals of θ that hold its marginal, halved until it is a short series on each; its masses."""
-        pending = [self._whole(grid)]
-        done: list[tuple[Interval, Float]] = []
-        for generation in range(_HALVINGS + 1):
-            masses = self._masses(grid, pending)
-            rough = self._tails(pending, masses) > max(_TAIL, 0.1 * self.error)
-            rough &= generation < _HALVINGS
-            done += [(pending[i], masses[i]) for i in np.flatnonzero(~rough)]
-            pending = [half for i in np.flatnonzero(rough) for half in self._halves(pending[i])]
-            if not pending:
-                break
-        done.sort(key=lambda pair: float(pair[0].lower))
-        return [panel for panel, _ in done], np.stack([row for _, row in done])
-
-    def _whole(self, grid: SharedGrid) -> Interval:
-        """An interval that holds the marginal of θ."""
-        mean, sd = grid.mean[2 + self.which], grid.sd[2 + self.which]
-        low, high = snapped(np.maximum([mean - 9 * sd], 0.0), np.array([mean + 9 * sd]))
-        ends = float(low[0]), float(high[0])
-        for _ in range(40):
-            whole = rate_interval(self.shared.prior.prevalence, *ends)
-            following = trimmed(whole, self.shared.check.theta_masses(self.which, whole))
-            if following == ends:
-                break
-            ends = following
-        return whole
-
-    def _halves(self, panel: Interval) -> tuple[Interval, Interval]:
-        """A panel cut in the middle."""
-        middle, shapes = float(panel.lower + panel.upper) / 2, self.shared.prior.prevalence
-        return rate_interval(shapes, panel.lower, middle), rate_interval(shapes, middle, panel.upper)
+        on, shapes = grid.inner[self.which].lines, self.shared.prior.prevalence
+        ends = [(float(on.lower.min()), 1 - float(on.above.min()))]
+        found: list[tuple[Interval, Float]] = []
+        for halvings in range(_HALVINGS + 1):
+            pending, ends = [rate_interval(shapes, *pair) for pair in ends], []
+            for inside in pending:
+                mass = grid.theta_masses(self.which, inside)
+                if halvings == _HALVINGS or _tail(inside, mass) <= max(_TAIL, 0.1 * self.error):
+                    found.append((inside, mass))
+                else:
+                    middle = (inside.lower + inside.upper) / 2
+                    ends += [(inside.lower, middle), (middle, inside.upper)]
+        return sorted(found, key=lambda pair: float(pair[0].lower))
 
     def _threads(self, level: int) -> tuple[list[Threads], Float] | None:
         """From few points of each cell to those of the grid, and of finer ones while these are few enough."""

@@ -106,7 +106,7 @@ class Tensor(Grid):
 
         Between every third point of each axis log likelihoods are nearly straight, or a little higher.
         """
-        if self.ends == (WHOLE,) * 3:  # small tables: all may have
+        if self.ends == (WHOLE,) * 3 and not density.prior.better_than_chance:  # small tables: nearly all
             return np.full(errors.p.size, np.inf)
         few = [np.append(np.arange(0, size - 1, _STRIDE), size - 1) for size in self.sizes]
         pairs = np.ravel_multi_index(np.meshgrid(*few[1:], indexing="ij"), self.sizes[1:]).ravel()

@@ -38,19 +38,22 @@ def heavy(mass: Float) -> Index:
 
 
 class Table(NamedTuple):
-    """Distribution functions, one per row, and their slopes, at equally spaced places."""
+    """Distribution functions, one per row, and their slopes, at equally spaced places: cubics between."""
 
     below: Float
     slope: Float
     spacing: float
 
     def at(self, k: Index, t: Float) -> tuple[Float, Float]:
-        """Each row between its places k and k + 1, a part t of the way, by a cubic; the slope by a line."""
-        place, rest = np.arange(self.below.shape[0]) * self.below.shape[1] + k, 1 - t
-        left, right = self.slope.take(place), self.slope.take(place + 1)
-        low, high = self.below.take(place), self.below.take(place + 1)
-        level = low * rest**2 * (1 + 2 * t) + high * t**2 * (1 + 2 * rest)
-        return level + self.spacing * t * rest * (rest * left - t * right), rest * left + t * right
+        """Each row a part t of the way from its place k to the next, and the slope there."""
+        place = np.arange(self.below.shape[0]) * self.below.shape[1] + k
+        low, left = self.below.take(place), self.spacing * self.slope.take(place)
+        place += 1
+        rise, right = self.below.take(place) - low, self.spacing * self.slope.take(place)
+        cube = left + right - 2 * rise
+        square = rise - left - cube
+        slope = ((3 * cube * t + 2 * square) * t + left) / self.spacing
+        return ((cube * t + square) * t + left) * t + low, slope
 
 
 class Threads:
@@ -73,6 +76,7 @@ class Threads:
         far = float(_STRETCH.coordinate(_FAR / (min(inside.a, inside.b, 0.0) + 1)))
         steps = int(np.ceil(2 * far / self._spacing()))
         self.w, self.spacing = np.linspace(-far, far, steps + 1), 2 * far / steps
+        self._whole = np.ndim(inside.length) == 0 and (inside.lower, inside.upper) == (0.0, 1.0)
         self._few = slice(None, None, 1 + len(mass) // _LINES), slice(None, None, 1 + mass.shape[1] // _NODES)
 
     @cached_property
@@ -148,6 +152,9 @@ class Threads:
 
     def _places(self, odds: Float) -> tuple[Float, Float]:
         """The coordinates on the lines of log odds of θ, and how fast they change with these."""
+        if self._whole:
+            w = _STRETCH.coordinate(odds)
+            return w, np.exp(-_STRETCH.log_slope(w))
         theta, rest = expit(odds), expit(-odds)
         low, high = theta - self.inside.lower, rest - (1 - self.inside.upper)
         outside = (low <= 0) | (high <= 0)
@@ -186,12 +193,16 @@ def _quantiles(
     top = np.max([one.max(axis=(0, 2)) for one in classes], axis=0)
     classes = [one - top[:, None] for one in classes]
     pairs = list(zip(threads, classes, strict=True))
-    laws = [one.law(logs, new) for one, logs in pairs]
 
-    def law(z: Float) -> tuple[Float, Float]:
-        each = [np.stack(one(z)) * share for one, share in zip(laws, shares, strict=True)]
-        below, height = np.sum(each, axis=0)
-        return below / total, height / total
+    def law(rows: Any) -> Law:
+        laws = [one.law(logs[:, rows], new) for one, logs in pairs]
+
+        def law(z: Float) -> tuple[Float, Float]:
+            each = [np.stack(one(z)) * share for one, share in zip(laws, shares, strict=True)]
+            below, height = np.sum(each, axis=0)
+            return below / total[rows], height / total[rows]
+
+        return law
 
     if near is None:
         seen = [one.sample(logs, new) for one, logs in pairs]
@@ -199,6 +210,6 @@ def _quantiles(
         mass = np.concatenate([share * one for share, (_, one) in zip(shares, seen, strict=True)], axis=1)
         rows = zip(odds, mass, strict=True)
         near = np.stack([weighted_quantiles(x, y, tails) for x, y in rows])
-    total: Any = 1.0
-    total = law(np.full((len(keys), 1), np.inf))[0]
-    return invert(law, np.broadcast_to(tails, near.shape), near, tol=1e-9)
+    everyone, total = slice(None), np.ones((len(keys), 1))
+    total = law(everyone)(np.full((len(keys), 1), np.inf))[0]
+    return invert(law(everyone), np.broadcast_to(tails, near.shape), near, tol=1e-6, some=law)
