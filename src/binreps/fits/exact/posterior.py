@@ -48,7 +48,8 @@ from binreps.fits.point.objective import Objective
 from binreps.fits.posterior import Estimate, Key, Memory
 from binreps.model import ALIKE, Float, Model, Prior
 
-_SMALL = 700  # replicates up to which a product of rules over the whole domain is worth a try
+_SMALL, _SMALL_IF_ROUGH = 700, 3000  # replicates up to which a product over the whole domain is worth a try
+_ROUGH = 1e-4  # sds: errors for which few points of it do
 _FEW_IN_BOX, _MOST_IN_BOX, _MOST = 3_000, 80_000, 400_000  # points of a lattice, before another rule is tried
 _SMALL_PRODUCT = 100_000  # points of a product that is tried before any lattice
 _NO_RIDGE = 5_000  # individuals up to which what cannot be identified is no ridge yet
@@ -124,7 +125,8 @@ def integrate(
     if model is ALIKE and _layered(counts):
         return Shared([counts], prior).of(0)
     found: list[tuple[Rule, Agreed]] = []
-    for make in _rules(informative(counts), prior, model, shapes):
+    small = _SMALL if tol < _ROUGH else _SMALL_IF_ROUGH
+    for make in _rules(informative(counts), prior, model, shapes, small):
         try:
             rule = make()
             found.append((rule, agree(rule, tol)))
@@ -162,13 +164,13 @@ def _too_thin(model: Model, counts: CountTable) -> str:
 
 
 def _rules(
-    counts: CountTable, prior: Prior, model: Model, shapes: tuple[float, float] | None
+    counts: CountTable, prior: Prior, model: Model, shapes: tuple[float, float] | None, small: int
 ) -> Iterator[Callable[[], Rule]]:
     """What to try, in this order."""
     chart = Box(model, prior.region)
     start = (0.5, *prior.region.errors(0.4, 0.4), *[0.1] * (chart.dim - 3))
     plain = Density(counts, prior, chart.place(chart.coordinates(*start)[:, None]), model, shapes)
-    if counts.replicates <= _SMALL:
+    if counts.replicates <= small:
         yield partial(whole, plain)
     modes = _modes(counts, prior, plain, chart)
     density = plain.centred(chart.place(chart.coordinates(*modes[:, :1])))
