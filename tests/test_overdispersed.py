@@ -13,7 +13,7 @@ from scipy.special import betainc, betaln
 from scipy.stats import betabinom, kstest
 
 from binreps import CountTable, OptionError, Prior, Rates, fit_bayes
-from binreps.errors import FitError
+from binreps.errors import BinrepsWarning, FitError
 from binreps.fits.overdispersed import OverdispersedFit, fit_overdispersed
 from binreps.model import CORRELATED, NAMES, log_rising
 from binreps.study.simulate import simulate_counts
@@ -364,3 +364,15 @@ def test_a_billion_individuals_can_be_drawn_from() -> None:
     """Masses of slices add up to 1 but for rounding, which grows with the evidence."""
     fit = fit_overdispersed(CountTable([4] * 5, range(5), [w * 10**7 for w in (50, 18, 6, 9, 17)]))
     assert fit.draws(5, rng=1).prevalence == pytest.approx(fit.rates.prevalence, abs=0.01)
+
+
+def test_many_cells_take_long_and_are_announced() -> None:
+    rng = np.random.default_rng(1)
+    n = np.arange(10, 240)
+    counts = CountTable(n, rng.binomial(n, np.where(rng.random(n.size) < 0.3, 0.8, 0.1)))
+    with pytest.warns(
+        BinrepsWarning, match=r"with every \(n, s\), and there are 230: from seconds to minutes"
+    ):
+        fit = fit_overdispersed(counts)
+    assert fit.rates.prevalence == pytest.approx(0.3, abs=0.1)
+    assert fit.error < 1e-4

@@ -32,6 +32,7 @@ CORRELATION = "intraclass_correlation"
 """The name of ρ, the correlation of two replicates of one individual whose status is given."""
 
 _LEAST_REST = 1e-17  # of 1 − ρ: less than that rounds to ρ = 1, where chances have limits
+_AT_ONCE = 20_000  # numbers at a time, so that they stay in the processor's cache
 FEW = 64  # replicates up to which a product of factors is added up one by one
 
 TIE = 4 * float(np.finfo(float).eps)
@@ -278,18 +279,22 @@ def rising_rest(x: Float, rho: Float, k: NDArray[np.int64]) -> Float:
 
     With z = x/ρ it is log Γ(z+k) − log Γ(z) − k log z, by Stirling's formula: no difference of large numbers.
     """
-    z = x / np.maximum(rho, 1e-30)
-    steps = k.reshape(-1, *(1,) * x.ndim).astype(float)
-    u = steps / z
-    bend = z * _log1p_less(u) + (steps - 0.5) * np.log1p(u)
-    return np.asarray(bend + _stirling_rest(z + steps) - _stirling_rest(z))
+    z = np.asarray(x / np.maximum(rho, 1e-30))
+    less, result = _stirling_rest(z), np.empty((k.size, *z.shape))
+    size = max(1, _AT_ONCE // max(z.size, 1))
+    for some in (slice(first, first + size) for first in range(0, k.size, size)):
+        steps = k[some].reshape(-1, *(1,) * z.ndim).astype(float)
+        u = steps / z
+        result[some] = z * _log1p_less(u) + (steps - 0.5) * np.log1p(u) + _stirling_rest(z + steps) - less
+    return result
 
 
 def _log1p_less(u: Float) -> Float:
     """log(1 + u) − u, also where u is small."""
-    small = np.minimum(u, 0.02)
-    series = sum((-1) ** (i + 1) * small**i / i for i in range(2, 11))
-    return np.where(u < 0.02, series, np.log1p(u) - u)
+    small, series = np.minimum(u, 0.02), np.float64(0.0)
+    for i in range(10, 1, -1):
+        series = small * series + (-1) ** (i + 1) / i
+    return np.where(u < 0.02, series * small**2, np.log1p(u) - u)
 
 
 def log_ways(n: Any, s: Any) -> Any:
@@ -299,10 +304,13 @@ def log_ways(n: Any, s: Any) -> Any:
 
 def _stirling_rest(z: Float) -> Float:
     """log Γ(z) − [(z − ½) log z − z + ½ log 2π]."""
-    large = np.maximum(z, 15.0)
-    series = 1 / (12 * large) - 1 / (360 * large**3) + 1 / (1260 * large**5) - 1 / (1680 * large**7)
-    some = np.minimum(z, 15.0)
-    return np.where(z > 15, series, gammaln(some) - (some - 0.5) * np.log(some) + some - 0.9189385332046727)
+    r = 1 / np.maximum(z, 15.0)
+    square = r * r
+    series = np.asarray(r * (1 / 12 - square * (1 / 360 - square * (1 / 1260 - square / 1680))))
+    if (few := z < 15).any():
+        some = z[few]
+        series[few] = gammaln(some) - (some - 0.5) * np.log(some) + some - 0.9189385332046727
+    return series
 
 
 class Model(ABC):

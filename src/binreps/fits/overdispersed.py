@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from binreps.counts import CountTable
-from binreps.errors import OptionError
+from binreps.errors import BinrepsWarning, OptionError
 from binreps.fits.base import PosteriorFit, check_counts, check_integrable, integrable
 from binreps.fits.exact.integrated import Integrated
 from binreps.fits.exact.posterior import integrate
 from binreps.model import CORRELATED, CORRELATION, Model, Prior
 from binreps.options import check_level, kinds_checked
+
+MANY = 200
+"""Cells beyond which a correlated fit takes long: it says so, and is not tried unasked."""
 
 _TOLERANCE = 1e-5  # sds: four dimensions are dear, and nobody reads more digits
 
@@ -105,6 +109,13 @@ def fit_overdispersed(
     a, b = Prior(prevalence=_shapes(intraclass)).prevalence
     check_counts(counts)
     chosen = integrable(prior)
+    if len(counts) > MANY:
+        warnings.warn(
+            f"a correlated fit takes longer with every (n, s), and there are {len(counts):,}: "
+            "from seconds to minutes; fit_bayes takes milliseconds",
+            BinrepsWarning,
+            stacklevel=3,
+        )
     posterior = integrate(counts, chosen, model=CORRELATED, shapes=(a, b), tol=_TOLERANCE)
     return OverdispersedFit(counts, chosen, posterior, (a, b))
 

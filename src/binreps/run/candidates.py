@@ -8,11 +8,11 @@ from typing import Any
 from binreps.decide.checks.run import check
 from binreps.decide.compare import Comparison, Tried, tried
 from binreps.errors import BinrepsError
+from binreps.fits.overdispersed import MANY
 from binreps.run.analysis import Settings
 from binreps.run.data import Data
 from binreps.run.models import MODELS, Offer
 
-_MOST_CELLS = 200  # for which the correlated model is fitted and judged in seconds; beyond, in minutes
 _SATURATED = 3  # replicates up to which two classes describe any counts
 
 
@@ -41,7 +41,7 @@ def compared(data: Data, settings: Settings) -> Comparison:
     found: list[Tried] = []
     refused: dict[str, str] = {}
     for offer in candidates(data, settings):
-        if offer.id == "correlated" and len(data.counts) > _MOST_CELLS:
+        if offer.id == "correlated" and len(data.counts) > MANY:
             refused[offer.id] = _too_long(len(data.counts))
             continue
         try:
@@ -56,5 +56,5 @@ def compared(data: Data, settings: Settings) -> Comparison:
 
 def _too_long(cells: int) -> str:
     """Why a model is not tried unless it is asked for."""
-    rule = f"it is compared for up to {_MOST_CELLS} cells (n, s), as it takes minutes beyond"
+    rule = f"it is compared for up to {MANY} cells (n, s), as it takes minutes beyond"
     return f"{rule}, got {cells:,}; it is fitted where it is the model that is asked for"
