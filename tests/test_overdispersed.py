@@ -370,9 +370,7 @@ def test_many_cells_take_long_and_are_announced() -> None:
     rng = np.random.default_rng(1)
     n = np.arange(10, 240)
     counts = CountTable(n, rng.binomial(n, np.where(rng.random(n.size) < 0.3, 0.8, 0.1)))
-    with pytest.warns(
-        BinrepsWarning, match=r"with every \(n, s\), and there are 230: from seconds to minutes"
-    ):
+    with pytest.warns(BinrepsWarning, match="there are 230: from seconds to minutes"):
         fit = fit_overdispersed(counts)
     assert fit.rates.prevalence == pytest.approx(0.3, abs=0.1)
     assert fit.error < 1e-4
