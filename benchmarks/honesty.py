@@ -211,16 +211,21 @@ def _records(counts: br.CountTable, rng: np.random.Generator) -> list[tuple[int,
 
 
 def _of_marginals(fit: BayesFit, truth: Reference) -> Iterator[Claim]:
-    """The ends of intervals of rates, in sds: what is missing in probability, over the density."""
+    """The ends of intervals of rates, in sds: what is missing in probability, over the density.
+
+    Beside a pole no density is that of the way there; but the truth is on this side of the domain's end.
+    """
     lower, upper = fit.interval(0.9)
+    most = 1.0 if fit.prior.better_than_chance else 0.5
     for i, name in enumerate(("prevalence", "false_positive", "false_negative")):
         for tail, ends in ((0.05, lower), (0.95, upper)):
             end = float(getattr(ends, name))
-            wrong = abs(truth.cdf(i, end) - tail)
+            wrong = truth.cdf(i, end) - tail
             slope = truth.density(i, end) * truth.sd[i]
             stated = fit.error + fit.marginal(name).error
             doubt = (_doubt(truth) + ROUNDING) / max(slope, 1e-12)
-            yield Claim("interval", stated, wrong / max(slope, 1e-12), doubt)
+            room = (end if wrong > 0 else (1.0 if i == 0 else most) - end) / truth.sd[i]
+            yield Claim("interval", stated, min(abs(wrong) / max(slope, 1e-12), room), doubt)
 
 
 def _of_intervals(fit: BayesFit, truth: Truth, rng: np.random.Generator) -> Iterator[Claim]:
