@@ -376,6 +376,7 @@ def test_a_source_is_mentioned() -> None:
     [
         ({}, "name the columns of one kind of table"),
         ({"n": "a"}, "name the columns of one kind of table"),
+        ({"n": "a", "s": "b", "negative": "x"}, "n and s are counts and need none, got 'x'"),
         ({"individual": "a", "result": "b", "n": "c", "s": "d"}, "one kind of table"),
         ({"individual": "a", "result": "b", "weight": "c"}, "one kind of table"),
         ({"result": "a"}, "a long table needs individual"),

@@ -345,6 +345,12 @@ class Roles:
         if half or counted == bool(self.results) or (self.weight is not None and self.long):
             forms = "individual and result, or replicates, or n and s, and weight with the last two"
             raise OptionError(f"name the columns of one kind of table: {forms}")
+        if counted and (self.labels.positive or self.labels.negative):
+            label = [*self.labels.positive, *self.labels.negative][0]
+            raise OptionError(
+                "positive and negative are labels of single results; n and s are counts and need none, "
+                f"got {label!r}"
+            )
         if self.long and not self.individual:
             raise OptionError("a long table needs individual, the column that says whose result it is")
         if self.weight is not None and self.individual:
