@@ -25,6 +25,8 @@ Key = tuple[int, int]
 _SLOW = 5.0  # grids of similar size may both be off by more than they differ
 _AT_ONCE = 2_000_000  # numbers that are held at once
 _UNDERFLOW = 1e-290  # likelihoods of an individual above which floats serve
+_NOTHING = 1e-15  # mass that may be left out of a mean of chances
+_WORTH = 0.7  # of the nodes: to leave out fewer than the rest takes longer than it saves
 _REMEMBERED = 20_000  # answers about records that a posterior keeps
 
 
@@ -211,11 +213,11 @@ class Posterior(ABC):
         """E[1/L] of some cells, and the least L: each class is multiplied by its share as it is."""
         inverse, least = np.zeros(len(some)), np.inf
         for (theta, *errors), mass in nodes:
-            negative, positive = (np.exp(logs) for logs in self.model.log_classes(some, *errors))
-            likelihood = negative * (1 - theta) + positive * theta
+            likelihood = _mixture(theta, *map(np.exp, self.model.log_classes(some, *errors)))
             least = min(least, float(likelihood.min(initial=np.inf)))
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                inverse += (1 / likelihood).reshape(len(some), -1) @ mass.ravel()
+                np.divide(1, likelihood, out=likelihood)
+                inverse += likelihood.reshape(len(some), -1) @ mass.ravel()
         return inverse, least
 
     def _log_inverse(self, nodes: Nodes, some: CountTable) -> Float:
@@ -253,14 +255,17 @@ class Posterior(ABC):
 
     def _expected(self, key: Key, parameters: tuple[Float, ...], mass: Float) -> float:
         """Σ mass · P(T = 1 | s), by class likelihoods that are as few as the error rates are."""
-        theta, *errors = parameters
+        (theta, *errors), mass = _heavy(parameters, mass)
         negative, positive = (logs[0] for logs in self.model.log_classes(self.model.record(key), *errors))
         top = np.maximum(negative, positive)
-        with np.errstate(invalid="ignore"):
-            up, down = theta * np.exp(positive - top), (1 - theta) * np.exp(negative - top)
-            chances = up / (up + down)
-        if np.isnan(chances).any():  # neither class can give the results, as floats see it
-            chances = self.model.chance(key, *parameters)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            up = np.exp(positive - top)
+            share = _mixture(theta, np.exp(negative - top), up)
+            np.divide(mass, share, out=share)
+            found = np.sum((share @ theta) * up[..., 0]) if _apart(theta, up) else np.sum(up * theta * share)
+        if np.isfinite(found):
+            return float(found)
+        chances = self.model.chance(key, theta, *errors)  # neither class gives the results, as floats see it
         return float(np.vdot(*np.broadcast_arrays(mass, chances)))
 
     def _quantiles(self, keys: list[Key], tails: Float, new: bool) -> dict[Key, Estimate]:
@@ -288,6 +293,29 @@ class Posterior(ABC):
             masses = [mass * np.exp(log - top) for mass, log in zip(masses, logs, strict=True)]
         weight = np.concatenate(masses)
         return np.concatenate(chances), weight / weight.sum()
+
+
+def _mixture(theta: Float, negative: Float, positive: Float) -> Float:
+    """(1−θ) P(s | T = 0) + θ P(s | T = 1) at all nodes; a product of matrices where θ has its own axis."""
+    if _apart(theta, negative) and _apart(theta, positive):
+        return np.concatenate([negative, positive], axis=-1) @ np.stack([1 - theta, theta])
+    return negative * (1 - theta) + positive * theta
+
+
+def _apart(theta: Float, classes: Float) -> bool:
+    """Whether θ has an axis of its own, the last, along which the likelihoods of a class do not change."""
+    return theta.ndim == 1 and classes.ndim > 1 and classes.shape[-1] == 1
+
+
+def _heavy(parameters: tuple[Float, ...], mass: Float) -> tuple[tuple[Float, ...], Float]:
+    """Nodes without the error rates that have next to no mass, where these are most of them."""
+    theta, *errors = parameters
+    if mass.ndim != 2 or any(x.shape != (len(mass), 1) for x in errors):
+        return parameters, mass
+    kept = mass.sum(axis=1) > _NOTHING / len(mass)
+    if np.count_nonzero(kept) > _WORTH * len(mass):
+        return parameters, mass
+    return (theta, *(x[kept] for x in errors)), mass[kept]
 
 
 def weighted_quantiles(values: Float, weight: Float, probabilities: Float) -> Float:

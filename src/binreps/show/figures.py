@@ -58,10 +58,10 @@ def _part_figures(part: Part, analysis: Analysis) -> Iterator[Figure]:
             "other methods."
         )
         yield Figure("rates", caption, plot.rates(shown, others, level=settings.level))
-    if len(part.decisions):
+    if part.sizes:
         caption = "What to answer for the next individual, for every result, with the probability in percent."
         yield Figure("decisions", caption, plot.decisions(part.decisions))
-    if part.sources is None and any(score is not None and score == score for score in part.cells["score"]):
+    if part.sources is None and any(score is not None and score == score for score in part.scored["score"]):
         caption = "Everyone in the data by score, with intervals; inside the band the answer is inconclusive."
         yield Figure("individuals", caption, plot.individuals(part.cells, thresholds))
     if part.sources is None and 0 < len(part.counts) <= _MOST_CELLS:

@@ -131,7 +131,7 @@ def _part(part: Part, analysis: Analysis, individuals: Table | None) -> dict[str
         "name": part.name,
         "strips": [(name, words, _strip(part.headline[rate])) for name, rate, words in _RATES],
         "lattice": lattice,
-        "shown_up_to": _LATTICE if len(part.decisions) and max(part.decisions["n"]) > _LATTICE else 0,
+        "shown_up_to": _LATTICE if max(part.sizes, default=0) > _LATTICE else 0,
         "again": _again(part, analysis, individuals),
         "again_total": sum(part.again["weight"]),
         "by_source": part.sources is not None,
@@ -247,7 +247,7 @@ def _added(individuals: Table | None, name: str) -> str:
 
 def _drawn(analysis: Analysis) -> Sequence[tuple[str, str, Any]]:
     """Name, caption and drawing of every figure."""
-    wide = any(max(part.decisions["n"], default=0) > _LATTICE for part in analysis.parts)
+    wide = any(max(part.sizes, default=0) > _LATTICE for part in analysis.parts)
     with trusted():
         return [
             (one.name, one.caption, _svg(one, i))
