@@ -8,7 +8,7 @@ A grid, draws or a single point: scores, predictions and their intervals are wri
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -127,6 +127,7 @@ class Posterior(ABC):
 
     def __init__(self) -> None:
         self._memory = Memory(_REMEMBERED)
+        self._lately: deque[tuple[Float, Block]] = deque(maxlen=2)  # a coarser and a finer set of nodes
 
     @abstractmethod
     def nodes(self) -> Iterator[Nodes]:
@@ -255,7 +256,7 @@ class Posterior(ABC):
 
     def _expected(self, key: Key, parameters: tuple[Float, ...], mass: Float) -> float:
         """Σ mass · P(T = 1 | s), by class likelihoods that are as few as the error rates are."""
-        (theta, *errors), mass = _heavy(parameters, mass)
+        (theta, *errors), mass = self._with_mass(parameters, mass)
         negative, positive = (logs[0] for logs in self.model.log_classes(self.model.record(key), *errors))
         top = np.maximum(negative, positive)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -267,6 +268,14 @@ class Posterior(ABC):
             return float(found)
         chances = self.model.chance(key, theta, *errors)  # neither class gives the results, as floats see it
         return float(np.vdot(*np.broadcast_arrays(mass, chances)))
+
+    def _with_mass(self, parameters: tuple[Float, ...], mass: Float) -> Block:
+        """The nodes that matter for a mean of chances, found once for the last nodes that were asked for."""
+        for asked, block in self._lately:
+            if asked is mass:
+                return block
+        self._lately.append((mass, block := _heavier(parameters, mass)))
+        return block
 
     def _quantiles(self, keys: list[Key], tails: Float, new: bool) -> dict[Key, Estimate]:
         """Quantiles for each of some records, from the nodes."""
@@ -307,15 +316,14 @@ def _apart(theta: Float, classes: Float) -> bool:
     return theta.ndim == 1 and classes.ndim > 1 and classes.shape[-1] == 1
 
 
-def _heavy(parameters: tuple[Float, ...], mass: Float) -> tuple[tuple[Float, ...], Float]:
+def _heavier(parameters: tuple[Float, ...], mass: Float) -> Block:
     """Nodes without the error rates that have next to no mass, where these are most of them."""
     theta, *errors = parameters
-    if mass.ndim != 2 or any(x.shape != (len(mass), 1) for x in errors):
-        return parameters, mass
-    kept = mass.sum(axis=1) > _NOTHING / len(mass)
-    if np.count_nonzero(kept) > _WORTH * len(mass):
-        return parameters, mass
-    return (theta, *(x[kept] for x in errors)), mass[kept]
+    if mass.ndim == 2 and all(x.shape == (len(mass), 1) for x in errors):
+        kept = mass.sum(axis=1) > _NOTHING / len(mass)
+        if np.count_nonzero(kept) < _WORTH * len(mass):
+            return Block((theta, *(x[kept] for x in errors)), mass[kept])
+    return Block(parameters, mass)
 
 
 def weighted_quantiles(values: Float, weight: Float, probabilities: Float) -> Float:
