@@ -214,7 +214,11 @@ class Posterior(ABC):
         """E[1/L] of some cells, and the least L: each class is multiplied by its share as it is."""
         inverse, least = np.zeros(len(some)), np.inf
         for (theta, *errors), mass in nodes:
-            likelihood = _mixture(theta, *map(np.exp, self.model.log_classes(some, *errors)))
+            classes = [np.exp(logs) for logs in self.model.log_classes(some, *errors)]
+            if _apart(theta, classes[0]) and mass.ndim == 2:
+                kept = _seen(mass, *classes)
+                classes, mass = [each[:, kept] for each in classes], mass[kept]
+            likelihood = _mixture(theta, *classes)
             least = min(least, float(likelihood.min(initial=np.inf)))
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 np.divide(1, likelihood, out=likelihood)
@@ -242,15 +246,12 @@ class Posterior(ABC):
         if not new:
             return min(sum(self._expected(key, *block) for block in nodes), 1.0)
         record = self.model.record(key)
-        logs = [self.model.log_shares(record, *parameters) for parameters, _ in nodes]
+        logs = [[log[0] for log in self.model.log_classes(record, *errors)] for (_, *errors), _ in nodes]
         top = max(float(np.max(log)) for pair in logs for log in pair)
-        down, up = (
-            sum(
-                float(np.sum(mass * np.exp(pair[i][0] - top)))
-                for pair, (_, mass) in zip(logs, nodes, strict=True)
-            )
-            for i in (0, 1)
-        )
+        down = up = 0.0
+        for (negative, positive), ((theta, *_), mass) in zip(logs, nodes, strict=True):
+            down += _weighed_sum(np.exp(negative - top), 1 - theta, mass)
+            up += _weighed_sum(np.exp(positive - top), theta, mass)
         with np.errstate(divide="ignore"):
             return float(expit(np.log(up) - np.log(down)))
 
@@ -263,7 +264,7 @@ class Posterior(ABC):
             up = np.exp(positive - top)
             share = _mixture(theta, np.exp(negative - top), up)
             np.divide(mass, share, out=share)
-            found = np.sum((share @ theta) * up[..., 0]) if _apart(theta, up) else np.sum(up * theta * share)
+            found = _weighed_sum(up, theta, share)
         if np.isfinite(found):
             return float(found)
         chances = self.model.chance(key, theta, *errors)  # neither class gives the results, as floats see it
@@ -314,6 +315,20 @@ def _mixture(theta: Float, negative: Float, positive: Float) -> Float:
 def _apart(theta: Float, classes: Float) -> bool:
     """Whether θ has an axis of its own, the last, along which the likelihoods of a class do not change."""
     return theta.ndim == 1 and classes.ndim > 1 and classes.shape[-1] == 1
+
+
+def _weighed_sum(classes: Float, theta: Float, mass: Float) -> float:
+    """Σ mass · θ · P(s | T) over all nodes."""
+    if _apart(theta, classes):
+        return float(np.sum((mass @ theta) * classes[..., 0]))
+    return float(np.sum(mass * theta * classes))
+
+
+def _seen(mass: Float, negative: Float, positive: Float) -> Any:
+    """Which error rates matter for E[1/L] ≥ 1: L is at least the smaller of the two classes' likelihoods."""
+    least = np.minimum(negative, positive).min(axis=(0, 2))
+    kept = mass.sum(axis=1) > _NOTHING / len(mass) * least
+    return kept if np.count_nonzero(kept) < _WORTH * len(mass) else slice(None)
 
 
 def _heavier(parameters: tuple[Float, ...], mass: Float) -> Block:
