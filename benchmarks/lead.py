@@ -61,9 +61,9 @@ def draw(kept: Kept, target: Path) -> None:
 
 def _svg(rows: list[dict[str, Any]]) -> str:
     """A row for each peer, a line from 1 to the ratio."""
-    import altair as alt
-
-    from binreps.show.theme import DECISION_COLOURS, to_svg
+    from binreps.show.grammar import View, field
+    from binreps.show.marks import layered
+    from binreps.show.theme import DECISION_COLOURS, themed, to_svg
 
     better = {
         "ours is better": DECISION_COLOURS["negative"],
@@ -79,13 +79,18 @@ def _svg(rows: list[dict[str, Any]]) -> str:
         }
         for row in rows
     ]
-    axis = alt.X("times:Q", scale=alt.Scale(type="log"), title="the peer's figure over ours (log scale)")
-    order = alt.Y("what:N", sort=[row["what"] for row in rows], title=None, axis=alt.Axis(labelLimit=360))
-    colour = alt.Color("who:N", scale=alt.Scale(domain=list(better), range=list(better.values())), title=None)
-    base = alt.Chart(alt.Data(values=values)).encode(x=axis, y=order, color=colour)
-    bars = base.mark_bar(height=9).encode(x2="one:Q")
-    labels = base.mark_text(align="left", dx=6).encode(x="right:Q", text="label:N")
-    return to_svg((bars + labels).properties(width=430, height=22 * len(values)))
+    scale = {"domain": list(better), "range": list(better.values())}
+    title = "the peer's figure over ours (log scale)"
+    base = View(data={"values": values}).encode(
+        x=field("times", "quantitative", scale={"type": "log"}, title=title),
+        y=field("what", "nominal", sort=[row["what"] for row in rows], title=None, axis={"labelLimit": 360}),
+        color=field("who", "nominal", scale=scale, title=None),
+    )
+    bars = base.mark("bar", height=9).encode(x2=field("one"))
+    labels = base.mark("text", align="left", dx=6).encode(
+        x=field("right", "quantitative"), text=field("label", "nominal")
+    )
+    return to_svg(themed(layered(bars, labels, width=430, height=22 * len(values))))
 
 
 # Lines -----------------------------------------------------------------------------------------------------

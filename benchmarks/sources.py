@@ -169,8 +169,8 @@ def scoring(settings: Settings) -> Section:
     rows = [_scoring_row(fit, draws, people, order, item) for order, item in places.items()]
     text = (
         f"DuckDB, one thread, {draws} draws as columns; seconds on the processor, medians of three. attach "
-        "also checks votes, and gives n, s, intervals; it sorts the rows before it joins, which the query "
-        "by hand does not."
+        "also checks votes, and gives n, s, intervals; it looks whether rows are in order and sorts them "
+        "before it joins if they are not, which the query by hand does not."
     )
     return Section("Scoring by source", text, rows)
 

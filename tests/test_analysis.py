@@ -17,6 +17,7 @@ import pytest
 import binreps as br
 from binreps.fits.populations import PopulationsFit
 from binreps.show.figures import figures
+from binreps.show.grammar import compact
 from binreps.show.summary import summary
 from binreps.show.wording import command_line, methods_paragraph, python_lines, with_interval
 from binreps.study.datasets import SCREENING_FILE
@@ -311,7 +312,7 @@ def test_an_analysis_prints_its_rates_and_findings() -> None:
 
 @pytest.mark.slow
 def test_a_method_keeps_its_colour_from_figure_to_figure() -> None:
-    drawn = {one.name: one.chart.to_dict() for one in figures(br.analyse(screening_counts()))}
+    drawn = {one.name: compact(one.view) for one in figures(br.analyse(screening_counts()))}
     found = {name: set(_colours(drawn[name])) for name in ("rates", "scores")}
     assert len(found["rates"]) == 3
     assert found["rates"] < found["scores"]

@@ -242,6 +242,11 @@ class TestDecisionTable:
             assert row["expected_cost"] == pytest.approx(risks[row["decision"]])
             assert row["expected_cost"] == pytest.approx(min(risks.values()))
 
+    def test_without_a_level_there_are_no_intervals(self):
+        whole, plain = (decision_table(STAND_IN, self.LOSS, 3, level=level) for level in (0.9, None))
+        assert set(whole.columns) - set(plain.columns) == {"lower", "upper"}
+        assert all(plain[name] == whole[name] for name in plain.columns)
+
     def test_int_is_short_for_a_range(self):
         fit = STAND_IN
         assert decision_table(fit, self.LOSS, 4) == decision_table(fit, self.LOSS, range(1, 5))

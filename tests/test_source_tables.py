@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import duckdb
+import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
 
 import binreps as br
+from binreps.tables.by_source import _in_order
 from binreps.tables.opened import OpenTable, read
 from binreps.tables.sources import source_readings
 from engines import ENGINES, rows_of
@@ -252,3 +255,30 @@ def test_duckdb_sorts_narrow_rows_before_it_sums_many_columns() -> None:
         fit = br.fit(table, rng=1, tol=0.9, **columns)
     plan = br.attach(table, fit, **columns).explain().lower().replace("_", " ")  # the last step comes first
     assert plan.index("group by") < plan.index("hash join") < plan.index("order by")
+
+
+@pytest.mark.parametrize(
+    ("rows", "keys", "answer"),
+    [
+        ([(1, "b"), (1, "a"), (2, "a")], ["who"], True),
+        ([(1, "b"), (1, "a"), (2, "a")], ["who", "place"], False),
+        ([(1, "a"), (1, "b"), (2, "a")], ["who", "place"], True),
+        ([(2, "a"), (1, "a"), (2, "a")], ["who"], False),
+        ([(2, "a")], ["who"], True),
+        ([], ["who"], True),
+    ],
+)
+def test_rows_in_order_are_known_as_such(rows: list[Any], keys: list[str], answer: bool) -> None:
+    database = duckdb.connect()
+    database.execute("CREATE TABLE rows (who BIGINT, place VARCHAR)")
+    for row in rows:
+        database.execute("INSERT INTO rows VALUES (?, ?)", row)
+    assert _in_order(nw.from_native(database.table("rows")), keys) is answer
+
+
+def test_the_few_draws_of_a_fit_are_chosen_once() -> None:
+    fit = br.fit_sources(
+        br.Readings.wide([[1, 1, 0], [0, 0, 1]], ["a", "b", "c"], weight=[30, 20]), rng=1, sweeps=50
+    )
+    assert fit.few(new=True) is fit.few(new=True)
+    assert fit.few(new=True) is not fit.few(new=False)

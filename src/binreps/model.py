@@ -269,8 +269,12 @@ def log_rising(x: Any, rho: Any, k: NDArray[np.int64]) -> Float:
     x, rho = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(rho, dtype=float))
     most = int(k.max(initial=0))
     if most <= FEW:
-        factors = np.log(x + np.arange(most).reshape(-1, *(1,) * x.ndim) * rho)
-        return np.concatenate([np.zeros((1, *x.shape)), np.cumsum(factors, axis=0)])[k]
+        total, sums = np.zeros(x.shape), np.empty((k.size, *x.shape))
+        for j in range(most + 1):  # one sum is held at a time
+            sums[k == j] = total
+            if j < most:
+                total = total + np.log(x + j * rho)
+        return sums
     return np.asarray(k.reshape(-1, *(1,) * x.ndim) * np.log(x) + rising_rest(x, rho, k))
 
 

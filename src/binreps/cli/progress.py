@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from rich.console import Console
-from rich.progress import Progress
 
 
 @contextmanager
@@ -23,6 +22,8 @@ def busy(what: str) -> Iterator[None]:
 @contextmanager
 def bar(what: str) -> Iterator[Callable[[int, int], object]]:
     """A progress bar, as a callback that takes what is done and what there is to do."""
+    from rich.progress import Progress  # a spinner needs none
+
     console = Console(stderr=True)
     with Progress(console=console, transient=True, disable=not console.is_terminal) as progress:
         task = progress.add_task(what, total=None)

@@ -135,11 +135,11 @@ def _part_blocks(part: Part, analysis: Analysis) -> Iterator[RenderableType]:
 
 def _next_blocks(part: Part, whose: str) -> Iterator[RenderableType]:
     """What to answer for the next individual, where that depends on the numbers alone."""
-    if not len(part.decisions):
+    if not part.sizes:
         yield _indented(Text(str(part.settings.loss), style="dim"))
         return
     yield _title(f"The next individual, by {whose}")
-    yield _indented(_decisions(part.decisions))
+    yield _indented(_decisions(part.next_answers))
     yield _indented(Text(str(part.settings.loss), style="dim"))
     yield _indented(Text(f"In short: {next_words(part)}."))
     for one in part.profiles:

@@ -26,7 +26,7 @@ from binreps.counts import CountTable
 from binreps.errors import BinrepsError, OptionError
 from binreps.fits.base import Fit, integrable
 from binreps.fits.bayes import fit_bayes
-from binreps.fits.exact.gauss import Interval, Series
+from binreps.fits.exact.gauss import Interval, Series, invert
 from binreps.fits.exact.rules import TOLERANCE
 from binreps.fits.exact.tensor import rate_interval, rate_weights
 from binreps.fits.point.mode import MAP_PRIOR, Modes, fit_map, refuse_no_mode
@@ -53,6 +53,7 @@ _LEVELS = tuple(
 _STARTS = (60, 130, 230, 420, 560, 800, 1100, 1600, 2400)
 """Replicates up to which the first level, the second, … is tried first: most tables need no third."""
 _ENDS_AGREE = 1e-4  # of an sd, between two levels: the finer is then good to 1e-6, at worst (odd priors) 6e-5
+_ENDS_TOLERANCE = 1e-12  # of the last Newton step: rates are between 0 and 1
 _SCORES_AGREE = 1e-7  # between two levels
 _LEAST_LOG = -650.0  # of a likelihood: times any node of θ it is a number still
 _CUT_TAILS = 1e-10  # the least error that is claimed, as in `BayesFit.error`
@@ -347,7 +348,7 @@ class Lattice:
         self.log_unit = self._peaks()
 
     def slabs(self, sizes: tuple[int, int, int]) -> Iterator[tuple[Float, Float]]:
-        """For each node of p: log likelihoods at the nodes (θ, q), one row per kind; last, log weights.
+        """For each node of p: log likelihoods at the nodes (θ, q), one row per kind; log weights; ones.
 
         Beside them, if scores are asked for, the chances of each kind, whatever statuses are known.
         """
@@ -360,8 +361,8 @@ class Lattice:
         classes = ALIKE.log_classes(Records.of(self.kinds), p, q)
         negative, positive = (np.exp(np.maximum(x, _LEAST_LOG)) for x in classes)
         of_positives = theta[:, None] * positive[:, None, :]
-        rows = np.empty((len(self.kinds) + 1, sizes[0] * sizes[2]))
-        mixture, log_weights = rows[:-1].reshape(of_positives.shape), np.add.outer(weights[0], weights[2])
+        rows = np.ones((len(self.kinds) + 2, sizes[0] * sizes[2]))
+        mixture, log_weights = rows[:-2].reshape(of_positives.shape), np.add.outer(weights[0], weights[2])
         chances = np.empty_like(mixture if self.scored else mixture[:0])
         known = {status: np.flatnonzero(self.kinds.known == status) for status in (0, 1)}
         for j in range(sizes[1]):
@@ -370,31 +371,36 @@ class Lattice:
             np.divide(of_positives[: len(chances)], mixture[: len(chances)], out=chances)
             mixture[known[0]], mixture[known[1]] = of_negatives[known[0]], of_positives[known[1]]
             np.log(mixture, out=mixture)
-            rows[-1] = log_weights.ravel() + weights[1][j]
+            rows[-2] = log_weights.ravel() + weights[1][j]
             yield rows, chances.reshape(len(chances), rows.shape[1])
 
     def _peaks(self) -> Float:
         """About the highest log mass of each table: a unit in which no exponential overflows."""
-        one = np.ones((self.weights.shape[0], 1))
-        factors = np.concatenate([self.weights, one], axis=1)
+        factors = self._factors(slice(None), 0.0)
         each = [(factors @ rows).max(axis=1) for rows, _ in self.slabs((12, 12, 12))]
         return np.asarray(np.max(each, axis=0))
+
+    def _factors(self, some: Any, unit: Any) -> Float:
+        """What takes rows of slabs to log masses of some tables, in a unit."""
+        weights = self.weights[some]
+        return np.concatenate(
+            [weights, np.ones((len(weights), 1)), np.full((len(weights), 1), -unit)], axis=1
+        )
 
     def lines(self, some: Any, sizes: tuple[int, int, int], matters: Any) -> list[Float]:
         """Masses of some tables along θ, p and q, each of shape (tables, nodes); last, weighted by chances.
 
         `matters` says for each table at which nodes of p its density is not negligible.
         """
-        unit = self.log_unit[some, None]
-        factors = np.concatenate([self.weights[some], np.ones_like(unit)], axis=1)
-        lines = [np.zeros((unit.size, size)) for size in (*sizes, len(self.kinds) if self.scored else 0)]
+        factors = self._factors(some, self.log_unit[some, None])
+        lines = [np.zeros((len(factors), size)) for size in (*sizes, len(self.kinds) if self.scored else 0)]
         width, ones = sizes[0] * sizes[2], np.ones(sizes[0])
         buffer = np.empty((max(1, _MOST_VALUES // width), width))
         for j, (rows, chances) in enumerate(self.slabs(sizes)):
             near = np.flatnonzero(matters[:, j])
             for here in (near[i : i + len(buffer)] for i in range(0, near.size, len(buffer))):
                 values = np.matmul(factors[here], rows, out=buffer[: here.size])
-                np.exp(np.subtract(values, unit[here], out=values), out=values)
+                np.exp(values, out=values)
                 mass = values.reshape(here.size, sizes[0], sizes[2])
                 along_q = ones @ mass
                 lines[0][here] += mass @ np.ones(sizes[2])
@@ -414,10 +420,10 @@ class Lattice:
         *lines, scores = self.lines(some, sizes, matters)
         total = lines[0].sum(axis=1)
         tails = np.full(total.size, (1 - level) / 2)
-        found = [
-            _marginal(inside, line / total[:, None], tails)
-            for inside, line in zip(self.box, lines, strict=True)
-        ]
+        found = []
+        for i, (inside, line) in enumerate(zip(self.box, lines, strict=True)):
+            near = None if before is None else np.concatenate([before.lower[:, i], before.upper[:, i]])
+            found.append(_marginal(inside, line / total[:, None], tails, near))
         log_evidence = np.log(total) + self.log_unit[some] + self.prior.log_constant
         mean, sd, lower, upper = (np.stack(column, axis=1) for column in zip(*found, strict=True))
         scores = np.minimum(scores / total[:, None], 1.0) * (self.weights[some] > 0)[:, : scores.shape[1]]
@@ -470,13 +476,23 @@ def _range(x: Float, masses: Float) -> tuple[Float, Float]:
     return padded[first], padded[last + 4]
 
 
-def _marginal(inside: Interval, masses: Float, tails: Float) -> tuple[Float, ...]:
-    """Mean, sd and interval of many densities on one interval."""
+def _marginal(inside: Interval, masses: Float, tails: Float, near: Float | None) -> tuple[Float, ...]:
+    """Mean, sd and interval of many densities on one interval; both ends may be known to be near others."""
     x = inside.nodes(masses.shape[1])
     mean = masses @ x
     sd = np.sqrt(np.sum(masses * (x - mean[:, None]) ** 2, axis=1))
-    series = Series(inside, masses)
-    return mean, sd, series.quantile(tails), series.quantile(1 - tails)
+    both, wanted = Series(inside, masses).rows(np.tile(np.arange(len(masses)), 2)), [*tails, *(1 - tails)]
+    if near is None:
+        ends = both.quantile(wanted)
+    else:
+        law = partial(_law, both)
+        ends = invert(law, np.array(wanted), near, inside.lower, inside.upper, tol=_ENDS_TOLERANCE)
+    return mean, sd, ends[: len(masses)], ends[len(masses) :]
+
+
+def _law(series: Series, x: Float) -> tuple[Float, Float]:
+    """Distribution function and density of each row at a point of its own."""
+    return series.cumulative(x), series.density(x)
 
 
 def lattice_rows(

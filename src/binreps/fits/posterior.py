@@ -8,7 +8,7 @@ A grid, draws or a single point: scores, predictions and their intervals are wri
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, Protocol
@@ -25,6 +25,8 @@ Key = tuple[int, int]
 _SLOW = 5.0  # grids of similar size may both be off by more than they differ
 _AT_ONCE = 2_000_000  # numbers that are held at once
 _UNDERFLOW = 1e-290  # likelihoods of an individual above which floats serve
+_NOTHING = 1e-15  # mass that may be left out of a mean of chances
+_WORTH = 0.7  # of the nodes: to leave out fewer than the rest takes longer than it saves
 _REMEMBERED = 20_000  # answers about records that a posterior keeps
 
 
@@ -125,6 +127,7 @@ class Posterior(ABC):
 
     def __init__(self) -> None:
         self._memory = Memory(_REMEMBERED)
+        self._lately: deque[tuple[Float, Block]] = deque(maxlen=2)  # a coarser and a finer set of nodes
 
     @abstractmethod
     def nodes(self) -> Iterator[Nodes]:
@@ -211,11 +214,15 @@ class Posterior(ABC):
         """E[1/L] of some cells, and the least L: each class is multiplied by its share as it is."""
         inverse, least = np.zeros(len(some)), np.inf
         for (theta, *errors), mass in nodes:
-            negative, positive = (np.exp(logs) for logs in self.model.log_classes(some, *errors))
-            likelihood = negative * (1 - theta) + positive * theta
+            classes = [np.exp(logs) for logs in self.model.log_classes(some, *errors)]
+            if _apart(theta, classes[0]) and mass.ndim == 2:
+                kept = _seen(mass, *classes)
+                classes, mass = [each[:, kept] for each in classes], mass[kept]
+            likelihood = _mixture(theta, *classes)
             least = min(least, float(likelihood.min(initial=np.inf)))
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                inverse += (1 / likelihood).reshape(len(some), -1) @ mass.ravel()
+                np.divide(1, likelihood, out=likelihood)
+                inverse += likelihood.reshape(len(some), -1) @ mass.ravel()
         return inverse, least
 
     def _log_inverse(self, nodes: Nodes, some: CountTable) -> Float:
@@ -239,29 +246,37 @@ class Posterior(ABC):
         if not new:
             return min(sum(self._expected(key, *block) for block in nodes), 1.0)
         record = self.model.record(key)
-        logs = [self.model.log_shares(record, *parameters) for parameters, _ in nodes]
+        logs = [[log[0] for log in self.model.log_classes(record, *errors)] for (_, *errors), _ in nodes]
         top = max(float(np.max(log)) for pair in logs for log in pair)
-        down, up = (
-            sum(
-                float(np.sum(mass * np.exp(pair[i][0] - top)))
-                for pair, (_, mass) in zip(logs, nodes, strict=True)
-            )
-            for i in (0, 1)
-        )
+        down = up = 0.0
+        for (negative, positive), ((theta, *_), mass) in zip(logs, nodes, strict=True):
+            down += _weighed_sum(np.exp(negative - top), 1 - theta, mass)
+            up += _weighed_sum(np.exp(positive - top), theta, mass)
         with np.errstate(divide="ignore"):
             return float(expit(np.log(up) - np.log(down)))
 
     def _expected(self, key: Key, parameters: tuple[Float, ...], mass: Float) -> float:
         """Σ mass · P(T = 1 | s), by class likelihoods that are as few as the error rates are."""
-        theta, *errors = parameters
+        (theta, *errors), mass = self._with_mass(parameters, mass)
         negative, positive = (logs[0] for logs in self.model.log_classes(self.model.record(key), *errors))
         top = np.maximum(negative, positive)
-        with np.errstate(invalid="ignore"):
-            up, down = theta * np.exp(positive - top), (1 - theta) * np.exp(negative - top)
-            chances = up / (up + down)
-        if np.isnan(chances).any():  # neither class can give the results, as floats see it
-            chances = self.model.chance(key, *parameters)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            up = np.exp(positive - top)
+            share = _mixture(theta, np.exp(negative - top), up)
+            np.divide(mass, share, out=share)
+            found = _weighed_sum(up, theta, share)
+        if np.isfinite(found):
+            return float(found)
+        chances = self.model.chance(key, theta, *errors)  # neither class gives the results, as floats see it
         return float(np.vdot(*np.broadcast_arrays(mass, chances)))
+
+    def _with_mass(self, parameters: tuple[Float, ...], mass: Float) -> Block:
+        """The nodes that matter for a mean of chances, found once for the last nodes that were asked for."""
+        for asked, block in self._lately:
+            if asked is mass:
+                return block
+        self._lately.append((mass, block := _heavier(parameters, mass)))
+        return block
 
     def _quantiles(self, keys: list[Key], tails: Float, new: bool) -> dict[Key, Estimate]:
         """Quantiles for each of some records, from the nodes."""
@@ -288,6 +303,42 @@ class Posterior(ABC):
             masses = [mass * np.exp(log - top) for mass, log in zip(masses, logs, strict=True)]
         weight = np.concatenate(masses)
         return np.concatenate(chances), weight / weight.sum()
+
+
+def _mixture(theta: Float, negative: Float, positive: Float) -> Float:
+    """(1−θ) P(s | T = 0) + θ P(s | T = 1) at all nodes; a product of matrices where θ has its own axis."""
+    if _apart(theta, negative) and _apart(theta, positive):
+        return np.concatenate([negative, positive], axis=-1) @ np.stack([1 - theta, theta])
+    return negative * (1 - theta) + positive * theta
+
+
+def _apart(theta: Float, classes: Float) -> bool:
+    """Whether θ has an axis of its own, the last, along which the likelihoods of a class do not change."""
+    return theta.ndim == 1 and classes.ndim > 1 and classes.shape[-1] == 1
+
+
+def _weighed_sum(classes: Float, theta: Float, mass: Float) -> float:
+    """Σ mass · θ · P(s | T) over all nodes."""
+    if _apart(theta, classes):
+        return float(np.sum((mass @ theta) * classes[..., 0]))
+    return float(np.sum(mass * theta * classes))
+
+
+def _seen(mass: Float, negative: Float, positive: Float) -> Any:
+    """Which error rates matter for E[1/L] ≥ 1: L is at least the smaller of the two classes' likelihoods."""
+    least = np.minimum(negative, positive).min(axis=(0, 2))
+    kept = mass.sum(axis=1) > _NOTHING / len(mass) * least
+    return kept if np.count_nonzero(kept) < _WORTH * len(mass) else slice(None)
+
+
+def _heavier(parameters: tuple[Float, ...], mass: Float) -> Block:
+    """Nodes without the error rates that have next to no mass, where these are most of them."""
+    theta, *errors = parameters
+    if mass.ndim == 2 and all(x.shape == (len(mass), 1) for x in errors):
+        kept = mass.sum(axis=1) > _NOTHING / len(mass)
+        if np.count_nonzero(kept) < _WORTH * len(mass):
+            return Block((theta, *(x[kept] for x in errors)), mass[kept])
+    return Block(parameters, mass)
 
 
 def weighted_quantiles(values: Float, weight: Float, probabilities: Float) -> Float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -13,7 +14,7 @@ from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, OptionError
 from binreps.fits.base import Fit, Trouble
 from binreps.fits.left_out import LeftOut
-from binreps.fits.posterior import Estimate
+from binreps.fits.posterior import Estimate, Memory
 from binreps.fits.sampled.calibration import Calibration, learned_discount, learned_from_gold
 from binreps.fits.sampled.pairs import Pair, agreeing_pairs, counted_once
 from binreps.fits.sampled.posterior import Few, SourcesPosterior
@@ -213,7 +214,13 @@ class SourcesFit(Fit):
     def few(self, *, new: bool) -> Few:
         """A few draws that stand for all: `attach` and `score_file` score with these in any engine."""
         size = (_FEW << new) >> (len(self.sources) > _FEW_SOURCES)  # predictions, ratios, need more
-        return self.posterior.few(self.readings, size, new=new)
+        found: Few = self._few.get(new, lambda: self.posterior.few(self.readings, size, new=new))
+        return found
+
+    @cached_property
+    def _few(self) -> Memory:
+        """The few draws, chosen once for individuals of the data and once for new ones."""
+        return Memory(2)
 
     # Words -----------------------------------------------------------------------------------------
 

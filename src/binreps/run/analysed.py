@@ -12,10 +12,10 @@ from binreps.covariates import CovariateTable
 from binreps.decide.checks.run import check
 from binreps.decide.compare import Comparison
 from binreps.decide.evaluate import Evaluation, evaluate
-from binreps.decide.loss import Loss, decision_table
+from binreps.decide.loss import Loss
 from binreps.errors import BinrepsError, OptionError
 from binreps.notes import Note
-from binreps.run.analysis import LISTED, Analysis, Part, Settings, status_of
+from binreps.run.analysis import Analysis, Part, Settings, listed, status_of
 from binreps.run.candidates import candidates, compared, made
 from binreps.run.data import Data
 from binreps.run.methods import METHODS
@@ -75,12 +75,8 @@ def _one_part(
         return _part(None, data.counts, ready, settings, offer, judge)
     fit = ready or made(offer, data, settings)
     part, notes = _part(None, data.counts, None, _plain(settings), MODELS["common"], judge)
-    decisions, more = Table({"n": [], "s": []}), []
-    if not fit.has_sources:
-        sizes = sorted(set(part.decisions["n"]))
-        decisions = decision_table(fit, settings.loss, sizes, level=settings.level)
-        whose = "the decision table is for someone of this study whose covariates are not known"
-        more = [Note("covariates-unknown", whose)]
+    whose = "the decision table is for someone of this study whose covariates are not known"
+    more = [] if fit.has_sources else [Note("covariates-unknown", whose)]
     judged, true = dict(part.judged), part.truth
     if judge is not None:
         told = judge.form(offer.needs)
@@ -92,8 +88,8 @@ def _one_part(
         model=offer.id,
         fit=fit,
         fits={**part.fits, offer.kind: fit},
-        cells=_told_cells(fit, part.fit, settings),
-        decisions=decisions,
+        scored=_told_scores(fit, part.fit, settings),
+        sizes=() if fit.has_sources else part.sizes,
         judged=judged,
         truth=true,
     )
@@ -105,20 +101,18 @@ def _plain(settings: Settings) -> Settings:
     return replace(settings, model="common", merge=())
 
 
-def _told_cells(fit: Any, plain: Any, settings: Settings) -> Table:
+def _told_scores(fit: Any, plain: Any, settings: Settings) -> Table:
     """Everyone in the data, and what their answer would be by results alone; of very many only totals."""
-    columns = _totals(fit, settings) if fit.records is None else _record_cells(fit, settings)
+    columns = _record_scores(fit) if listed(fit) else _totals(fit, settings)
     without = plain.score(columns["n"], columns["s"])
     columns["decision"] = settings.loss.words(columns["score"])
     columns["without"], columns["before"] = without, settings.loss.words(without)
     return Table(columns, note=f"{settings.loss}; without, before: score and decision by results alone")
 
 
-def _record_cells(fit: Any, settings: Settings) -> dict[str, Any]:
+def _record_scores(fit: Any) -> dict[str, Any]:
     """Everyone in the data by results and covariates."""
     records: CovariateTable = fit.records
-    if len(records) > LISTED:
-        return _totals(fit, settings)
     columns: dict[str, Any] = {"n": records.n, "s": records.s}
     taken = ("n", "s", "weight", "known", "score", "lower", "upper", "decision", "without", "before")
     for name in records.names:
@@ -126,8 +120,7 @@ def _record_cells(fit: Any, settings: Settings) -> dict[str, Any]:
     columns["weight"] = records.weight
     if np.any(records.known != UNKNOWN):
         columns["known"] = [None if status == UNKNOWN else status for status in records.known.tolist()]
-    lower, upper = fit.score_interval(records, level=settings.level)
-    return columns | {"score": fit.score(records), "lower": lower, "upper": upper}
+    return columns | {"score": fit.score(records)}
 
 
 def _totals(fit: Any, settings: Settings) -> dict[str, Any]:
@@ -137,8 +130,7 @@ def _totals(fit: Any, settings: Settings) -> dict[str, Any]:
     pairs, where = np.unique(np.stack([n, s, words]), axis=1, return_inverse=True)
     each = np.bincount(where.ravel(), weight).astype(np.int64)
     total = np.bincount(where.ravel(), weight * scores)
-    columns: dict[str, Any] = {"n": pairs[0], "s": pairs[1], "weight": each, "score": total / each}
-    return columns | {end: [None] * each.size for end in ("lower", "upper")}
+    return {"n": pairs[0], "s": pairs[1], "weight": each, "score": total / each}
 
 
 def _populations(
@@ -166,13 +158,12 @@ def _part(
     truth = None if judge is None else judge.counts
     fits, notes = _fits(counts, ready, settings, offer)
     deciding = fits[settings.method] if offer.needs or settings.method != "bayes" else fits[offer.kind]
-    sizes = range(1, _most_replicates(counts, settings) + 1)
-    table = decision_table(deciding, settings.loss, sizes, level=settings.level)
+    sizes = tuple(range(1, _most_replicates(counts, settings) + 1))
     judged = {} if truth is None else {m: _judged(fit, truth, settings.loss) for m, fit in fits.items()}
-    cells = _cells(deciding, settings)
+    scored = _scores(deciding, settings)
     if deciding.dear:
         notes.append(Note("no-score-intervals", "with this model single answers are given without intervals"))
-    return Part(name, settings, offer.id, deciding, fits, cells, table, judged, truth), notes
+    return Part(name, settings, offer.id, deciding, fits, scored, sizes, judged, truth), notes
 
 
 def _fits(
@@ -207,15 +198,13 @@ def _most_replicates(counts: CountTable, settings: Settings) -> int:
     return max(1, min(int(counts.n.max(initial=1)), _MOST_REPLICATES))
 
 
-def _cells(fit: Any, settings: Settings) -> Table:
+def _scores(fit: Any, settings: Settings) -> Table:
     """Everyone in the data: one row per cell."""
     counts: CountTable = fit.counts
     columns: dict[str, Any] = {"n": counts.n, "s": counts.s, "weight": counts.weight}
     if counts.has_known:
         columns["known"] = [None if status == UNKNOWN else status for status in counts.known.tolist()]
-    columns |= fit.answers(counts.n, counts.s, new=False, level=settings.level)
-    for end in ("lower", "upper"):
-        columns[end] = [None if value != value else value for value in columns[end].tolist()]
+    columns["score"] = fit.score(counts.n, counts.s)
     columns["decision"] = settings.loss.words(columns["score"])
     return Table(columns, note=str(settings.loss))
 

@@ -131,8 +131,8 @@ class Part:
     model: str  # that decides, by id
     fit: Any
     fits: Mapping[str, Any]  # by every method that these data allow, and by the model, by kind
-    cells: Table  # n, s, weight, (known,) score, lower, upper, decision: everyone in the data
-    decisions: Table  # the next individual, for every result; empty where it matters who gave it
+    scored: Table  # n, s, weight, (known,) score, decision: everyone in the data
+    sizes: tuple[int, ...]  # numbers of replicates of the decision table; none where it matters who gave it
     judged: Mapping[str, Evaluation]  # by method, where a truth is given
     truth: Any = None  # counts or records with their statuses, in the form that the deciding fit takes
 
@@ -142,11 +142,36 @@ class Part:
         counts: CountTable = self.fit.counts
         return counts
 
+    @cached_property
+    def cells(self) -> Table:
+        """Everyone in the data, each score with its interval; None where there is none."""
+        columns: dict[str, Any] = {}
+        for name, values in self.scored.columns.items():
+            columns[name] = values
+            if name == "score":
+                columns |= _score_ends(self.fit, self.settings.level, len(self.scored))
+        return Table(columns, note=self.scored.note)
+
+    @cached_property
+    def next_answers(self) -> Table:
+        """The next individual, for every result, without intervals; empty where it matters who gave it."""
+        return self._decisions(None)
+
+    @cached_property
+    def decisions(self) -> Table:
+        """The same with the interval of every probability, which takes most of the time."""
+        return self._decisions(self.settings.level)
+
+    def _decisions(self, level: float | None) -> Table:
+        if not self.sizes:
+            return Table({"n": [], "s": []})
+        return decision_table(self.fit, self.settings.loss, self.sizes, level=level)
+
     @property
     def answers(self) -> dict[str, int]:
         """How many individuals are negative, inconclusive, positive; "undecided" if someone has no score."""
         totals = dict.fromkeys(DECISIONS.values(), 0)
-        for decision, weight in zip(self.cells["decision"], self.cells["weight"], strict=True):
+        for decision, weight in zip(self.scored["decision"], self.scored["weight"], strict=True):
             word = decision or "undecided"
             totals[word] = totals.get(word, 0) + weight
         return totals
@@ -219,11 +244,10 @@ class Part:
         """What to answer for someone of low, middle and high risk; nothing without covariates."""
         if self.fit.records is None:
             return ()
-        sizes = sorted(set(self.decisions["n"]))
         found = []
         for name, covariates in self.fit.typical().items():
             fit = self.fit.profile(covariates)
-            table = decision_table(fit, self.settings.loss, sizes, level=self.settings.level)
+            table = decision_table(fit, self.settings.loss, self.sizes, level=self.settings.level)
             found.append(Profile(name, covariates, fit, table))
         return tuple(found)
 
@@ -251,15 +275,14 @@ class Part:
     @cached_property
     def usual(self) -> dict[str, Any] | None:
         """What to answer for the usual number of replicates: n, and for each answer the fewest and most s."""
-        if not len(self.decisions):
+        if not self.sizes:
             return None
         sizes = sorted(set(self.counts.n.tolist()))
         each = [int(self.counts.weight[self.counts.n == size].sum()) for size in sizes]
         most = sizes[each.index(max(each))] if sizes else 1
-        listed = sorted(set(self.decisions["n"]))
-        n = max((size for size in listed if size <= max(most, 1)), default=listed[0])
+        n = max((size for size in self.sizes if size <= max(most, 1)), default=self.sizes[0])
         groups: dict[str, list[int]] = {}
-        for row in self.decisions:
+        for row in self.next_answers:
             if row["n"] == n:
                 groups.setdefault(row["decision"] or "undecided", []).append(row["s"])
         return {"n": n, "answers": {word: (own[0], own[-1]) for word, own in groups.items()}}
@@ -274,7 +297,7 @@ class Part:
         names = ("n", "s", "weight", "probability", "if_negative", "if_positive")
         columns: dict[str, list[Any]] = {name: [] for name in names}
         told = self.fit.has_sources or self.fit.records is not None
-        rows = [] if told else [row for row in self.cells if row["decision"] == "inconclusive"]
+        rows = [] if told else [row for row in self.scored if row["decision"] == "inconclusive"]
         for row in rows[:_MOST_AGAIN]:
             n, s, loss = row["n"], row["s"], self.settings.loss
             rule = stopping_table(self.fit, loss, cost_per_replicate=0, max_replicates=n + 1, start=(n, s))
@@ -323,6 +346,24 @@ def drawn(fits: Mapping[str, Any]) -> dict[str, Any]:
     """Fits that are asked by n and s, in the order of the figures."""
     plain = [kind for kind, fit in fits.items() if not fit.has_sources]
     return {kind: fits[kind] for kind in sorted(plain, key=lambda one: WAYS[one].drawn)}
+
+
+def listed(fit: Any) -> bool:
+    """Whether the individuals of a fit with covariates are few enough to be listed one by one."""
+    return fit.records is not None and len(fit.records) <= LISTED
+
+
+def _score_ends(fit: Any, level: float, rows: int) -> dict[str, list[Any]]:
+    """Both ends of every score's interval; None where rows are totals, or a fit has none."""
+    if listed(fit):
+        ends = dict(zip(("lower", "upper"), fit.score_interval(fit.records, level=level), strict=True))
+    elif fit.has_sources or fit.records is not None:
+        return {end: [None] * rows for end in ("lower", "upper")}
+    else:
+        ends = fit.answers(fit.counts.n, fit.counts.s, new=False, level=level)
+    return {
+        end: [None if value != value else value for value in ends[end].tolist()] for end in ("lower", "upper")
+    }
 
 
 def _ends(fit: Any, level: float) -> dict[str, tuple[float, float]]:

@@ -1,6 +1,5 @@
 """The small grammar that figures share: inline data, axes, the signs of methods and of decisions.
 
-Channels are objects: of one that is given as a text Altair makes one by a search through its whole schema.
 Fields have fixed names; names that users chose (methods, populations) are values, so no name can be taken for
 a field or a formula.
 """
@@ -10,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from itertools import cycle, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from binreps.errors import OptionError
 from binreps.options import shown
+from binreps.show.grammar import View, field, heading
 from binreps.show.theme import (
     ACTION_COLOURS,
     DECISION_DASHES,
@@ -23,9 +23,6 @@ from binreps.show.theme import (
 )
 from binreps.table import Table
 
-if TYPE_CHECKING:
-    import altair as alt
-
 PANEL = {"width": 190, "height": 160}
 """One panel of three in a row."""
 
@@ -33,16 +30,13 @@ WIDE = {"width": 520, "height": 260}
 """A figure of one panel."""
 
 
-def inline(**columns: Iterable[Any]) -> alt.InlineData:
+def inline(**columns: Iterable[Any]) -> dict[str, Any]:
     """Columns as inline data: numbers to six digits, null where a number is not finite.
 
     A tuple of rows, as Altair copies lists, row by row, whenever a chart is put into another.
     """
-    import altair as alt
-
     rows = zip(*([_plain(value) for value in values] for values in columns.values()), strict=True)
-    values: Any = tuple(dict(zip(columns, row, strict=True)) for row in rows)
-    return alt.InlineData(values=values)
+    return {"values": tuple(dict(zip(columns, row, strict=True)) for row in rows)}
 
 
 def _plain(value: Any) -> Any:
@@ -67,22 +61,18 @@ def needed(table: Table, *names: str) -> None:
         raise OptionError("the table must have at least one row, got none")
 
 
-def across(field: str, title: str | None, domain: Sequence[float], **axis: Any) -> alt.X:
+def across(name: str, title: str | None, domain: Sequence[float], **axis: Any) -> dict[str, Any]:
     """A horizontal axis of numbers, without grid unless asked for."""
-    import altair as alt
-
-    lines = alt.Axis(**{"grid": False, "tickCount": 6, "labelSeparation": 6, **axis})
-    scale = alt.Scale(domain=list(domain), nice=False, zero=False)
-    return alt.X(field, type="quantitative", title=title, axis=lines, scale=scale)
+    lines = {"grid": False, "tickCount": 6, "labelSeparation": 6, **axis}
+    scale = {"domain": list(domain), "nice": False, "zero": False}
+    return field(name, "quantitative", title=title, axis=lines, scale=scale)
 
 
-def upward(field: str, title: str | None, domain: Sequence[float], **axis: Any) -> alt.Y:
+def upward(name: str, title: str | None, domain: Sequence[float], **axis: Any) -> dict[str, Any]:
     """A vertical axis of numbers."""
-    import altair as alt
-
-    lines = alt.Axis(**{"tickCount": 5, **axis})
-    scale = alt.Scale(domain=list(domain), nice=False, zero=False)
-    return alt.Y(field, type="quantitative", title=title, axis=lines, scale=scale)
+    lines = {"tickCount": 5, **axis}
+    scale = {"domain": list(domain), "nice": False, "zero": False}
+    return field(name, "quantitative", title=title, axis=lines, scale=scale)
 
 
 def whole_ticks(highest: int) -> dict[str, Any]:
@@ -99,30 +89,26 @@ def whole_ticks(highest: int) -> dict[str, Any]:
     return {"values": values, "tickCount": len(values), "format": ",d"}
 
 
-def layered(*layers: Any, **properties: Any) -> alt.LayerChart:
-    """Charts on top of each other, the first at the bottom."""
-    import altair as alt
+def layered(*layers: View, **properties: Any) -> View:
+    """Views on top of each other, the first at the bottom; data that all of them show are theirs together."""
+    data = layers[0]["data"]
+    if any(one["data"] is not data for one in layers):
+        return View(layer=list(layers), **properties)
+    return View(data=data, layer=[one.without("data") for one in layers], **properties)
 
-    return alt.LayerChart(layer=list(layers), **properties)
 
-
-def band(lower: float, upper: float, left: float, right: float) -> alt.Chart:
+def band(lower: float, upper: float, left: float, right: float) -> View:
     """What lies between two thresholds, across a panel."""
-    import altair as alt
-
     data = inline(x=[left], x2=[right], y=[lower], y2=[upper])
-    chart = alt.Chart(data).mark_rect(style="band")
-    result: alt.Chart = chart.encode(
-        x=alt.X("x", type="quantitative"), x2=alt.X2("x2"), y=alt.Y("y", type="quantitative"), y2=alt.Y2("y2")
+    chart = View(data=data).mark("rect", style="band")
+    return chart.encode(
+        x=field("x", "quantitative"), x2=field("x2"), y=field("y", "quantitative"), y2=field("y2")
     )
-    return result
 
 
-def panel_title(text: str) -> alt.TitleParams:
+def panel_title(text: str) -> dict[str, Any]:
     """The title of one panel of several."""
-    import altair as alt
-
-    return alt.TitleParams(text, frame="group", fontSize=12, fontWeight="normal", offset=4)
+    return heading(text, frame="group", fontSize=12, fontWeight="normal", offset=4)
 
 
 def by_place(values: Sequence[Any], count: int, start: int = 0) -> list[Any]:
@@ -132,16 +118,15 @@ def by_place(values: Sequence[Any], count: int, start: int = 0) -> list[Any]:
 
 def method_signs(names: Sequence[str], start: int = 0) -> dict[str, Any]:
     """Colour, dash and shape of methods, by their place; equal titles make them one legend."""
-    import altair as alt
 
-    def sign(kind: Any, values: Sequence[Any]) -> Any:
-        scale = alt.Scale(domain=list(names), range=by_place(values, len(names), start))
-        return kind("method", type="nominal", title=None, scale=scale)
+    def sign(values: Sequence[Any], **how: Any) -> dict[str, Any]:
+        scale = {"domain": list(names), "range": by_place(values, len(names), start)}
+        return field("method", "nominal", title=None, scale=scale, **how)
 
     return {
-        "color": sign(alt.Color, METHOD_COLOURS),
-        "strokeDash": sign(alt.StrokeDash, METHOD_DASHES).legend(**LONG),
-        "shape": sign(alt.Shape, METHOD_SHAPES),
+        "color": sign(METHOD_COLOURS),
+        "strokeDash": sign(METHOD_DASHES, legend=LONG),
+        "shape": sign(METHOD_SHAPES),
     }
 
 
@@ -149,21 +134,15 @@ LONG: dict[str, Any] = {"symbolSize": 700, "symbolStrokeWidth": 2}
 """What makes a legend's lines long enough to tell their dashes apart."""
 
 
-def decision_colour(words: Iterable[str | None]) -> alt.Color:
+def decision_colour(words: Iterable[str | None]) -> dict[str, Any]:
     """The colours of the answers that occur."""
-    import altair as alt
-
     there = set(words)
     shown = [word for word in ACTION_COLOURS if word in there]
-    scale = alt.Scale(domain=shown, range=[ACTION_COLOURS[word] for word in shown])
-    legend = alt.Legend(symbolOpacity=1)
-    return alt.Color("decision", type="nominal", title=None, scale=scale, legend=legend)
+    scale = {"domain": shown, "range": [ACTION_COLOURS[word] for word in shown]}
+    return field("decision", "nominal", title=None, scale=scale, legend={"symbolOpacity": 1})
 
 
-def decision_dash() -> alt.StrokeDash:
+def decision_dash() -> dict[str, Any]:
     """The dashes of the answers."""
-    import altair as alt
-
-    scale = alt.Scale(domain=list(DECISION_DASHES), range=list(DECISION_DASHES.values()))
-    legend = alt.Legend(**LONG)
-    return alt.StrokeDash("decision", type="nominal", title=None, scale=scale, legend=legend)
+    scale = {"domain": list(DECISION_DASHES), "range": list(DECISION_DASHES.values())}
+    return field("decision", "nominal", title=None, scale=scale, legend=LONG)

@@ -15,6 +15,7 @@ from binreps.decide.loss import DECISIONS, Loss, check_loss
 from binreps.decide.stopping import StoppingTable
 from binreps.errors import DataError, OptionError
 from binreps.options import check_kind, kinds_checked, shown
+from binreps.show.grammar import View, field, figure, heading
 from binreps.show.marks import (
     WIDE,
     across,
@@ -43,6 +44,7 @@ _MOST_STEPS = 1200  # of individuals: about two for each pixel
 # ---------------------------------------------------------------------------------------- decision table
 
 
+@figure
 @kinds_checked
 def decisions(table: Table) -> alt.LayerChart:
     """The decision table as a triangle: each replicate moves a row down, left if negative, right if positive.
@@ -69,13 +71,12 @@ def decisions(table: Table) -> alt.LayerChart:
     """
     needed(table, "n", "s", "probability", "decision")
     drawn = _cells(table) if max(table["n"]) <= _MOST_LABELLED else _blocks(table)
-    return themed(drawn.properties(title="What to answer"))
+    chart: alt.LayerChart = themed(drawn.properties(title="What to answer"))
+    return chart
 
 
-def _cells(table: Table) -> alt.LayerChart:
+def _cells(table: Table) -> View:
     """A centred triangle: each replicate moves one row down, left if negative, right if positive."""
-    import altair as alt
-
     sizes = sorted(set(table["n"]))
     top = max(sizes)
     width, height = (64, 38) if top <= 8 else (46, 26) if top <= 12 else (34, 22)
@@ -89,27 +90,27 @@ def _cells(table: Table) -> alt.LayerChart:
         decision=table["decision"],
         label=map(_percent, table["probability"]),
     )
-    scale = alt.Scale(domain=[-top / 2 - 0.5, top / 2 + 0.5], nice=False, zero=False)
-    rows = alt.Axis(ticks=False, domain=False, labelPadding=8)
-    y = alt.Y("n", type="ordinal", title="Replicates", axis=rows, scale=alt.Scale(paddingInner=0.08))
-    base = alt.Chart(data).encode(y=y)
-    text = base.mark_text(fontSize=12 if top <= 12 else 11)
-    middle = alt.X("middle", type="quantitative", axis=None, scale=scale)
-    ink = alt.Scale(domain=list(ACTION_TEXT), range=list(ACTION_TEXT.values()))
+    scale = {"domain": [-top / 2 - 0.5, top / 2 + 0.5], "nice": False, "zero": False}
+    rows = {"ticks": False, "domain": False, "labelPadding": 8}
+    y = field("n", "ordinal", title="Replicates", axis=rows, scale={"paddingInner": 0.08})
+    base = View(data=data).encode(y=y)
+    text = base.mark("text", fontSize=12 if top <= 12 else 11)
+    middle = field("middle", "quantitative", axis=None, scale=scale)
+    ink = {"domain": list(ACTION_TEXT), "range": list(ACTION_TEXT.values())}
     return layered(
-        base.mark_rect(cornerRadius=4).encode(
-            x=alt.X("left", type="quantitative", axis=None, scale=scale),
-            x2=alt.X2("right"),
+        base.mark("rect", cornerRadius=4).encode(
+            x=field("left", "quantitative", axis=None, scale=scale),
+            x2=field("right"),
             color=decision_colour(table["decision"]),
         ),
         text.encode(
             x=middle,
-            text=alt.Text("label", type="nominal"),
-            color=alt.Color("decision", type="nominal", scale=ink, legend=None),
+            text=field("label", "nominal"),
+            color=field("decision", "nominal", scale=ink, legend=None),
         ),
         width=width * (top + 1),
         height=height * len(sizes),
-        resolve=alt.Resolve(scale={"color": "independent"}),
+        resolve={"scale": {"color": "independent"}},
     )
 
 
@@ -128,10 +129,8 @@ def _percent(probability: float) -> str:
     return ">99%" if 0.99 < probability < 1 else f"{100 * probability:.0f}%"
 
 
-def _blocks(table: Table) -> alt.LayerChart:
+def _blocks(table: Table) -> View:
     """A block for each run of equal answers."""
-    import altair as alt
-
     runs = list(_runs(table))
     sizes = sorted({run[0] for run in runs})
     shown = set(
@@ -139,14 +138,20 @@ def _blocks(table: Table) -> alt.LayerChart:
     )
     n, start, end, decision = zip(*(run for run in runs if run[0] in shown), strict=True)
     data = inline(n=n, y=[s - 0.5 for s in start], y2=[s + 0.5 for s in end], decision=decision)
-    labels = alt.Axis(labelAngle=0, labelOverlap="parity", labelSeparation=8, ticks=False, domain=False)
-    scale = alt.Scale(paddingInner=0 if len(sizes) > 40 else 0.1, paddingOuter=0)
-    block = alt.Chart(data).mark_rect()
+    labels = {
+        "labelAngle": 0,
+        "labelOverlap": "parity",
+        "labelSeparation": 8,
+        "ticks": False,
+        "domain": False,
+    }
+    scale = {"paddingInner": 0 if len(sizes) > 40 else 0.1, "paddingOuter": 0}
+    block = View(data=data).mark("rect")
     return layered(
         block.encode(
-            x=alt.X("n", type="ordinal", title="Replicates", axis=labels, scale=scale),
+            x=field("n", "ordinal", title="Replicates", axis=labels, scale=scale),
             y=upward("y", "Positives", (-0.5, max(sizes) + 0.5), **whole_ticks(max(sizes)), grid=False),
-            y2=alt.Y2("y2"),
+            y2=field("y2"),
             color=decision_colour(decision),
         ),
         width=min(520, 52 * len(shown)),
@@ -162,6 +167,7 @@ def _runs(table: Table) -> Iterator[tuple[int, int, int, str | None]]:
         yield n, positives[0], positives[-1], decision
 
 
+@figure
 @kinds_checked
 def stopping(stopping: StoppingTable, *, least: float = 1e-4) -> alt.LayerChart:
     """The best rule for one individual as a lattice: measure again, or answer; probabilities in the cells.
@@ -192,12 +198,14 @@ def stopping(stopping: StoppingTable, *, least: float = 1e-4) -> alt.LayerChart:
     columns = {name: [row[name] for row in rows] for name in ("n", "s", "probability")}
     table = Table({**columns, "decision": [row["action"] for row in rows]})
     drawn = _cells(table) if max(table["n"]) <= _MOST_LABELLED else _blocks(table)
-    return themed(drawn.properties(title="Measure again, or answer?"))
+    chart: alt.LayerChart = themed(drawn.properties(title="Measure again, or answer?"))
+    return chart
 
 
 # ------------------------------------------------------------------------------------------- individuals
 
 
+@figure
 @kinds_checked
 def individuals(table: Table, thresholds: tuple[float, float] | None = None) -> alt.LayerChart:
     """Individuals sorted by score, with intervals, coloured by the answer; the inconclusive band is shaded.
@@ -222,13 +230,11 @@ def individuals(table: Table, thresholds: tuple[float, float] | None = None) -> 
     >>> table = Table({"score": [0.1, 0.9], "decision": ["negative", "positive"], "weight": [70, 30]})
     >>> chart = individuals(table, (0.2, 0.8))
     """
-    import altair as alt
-
     needed(table, "score", "decision")
     cells = _sorted_cells(table)
     people = sum(cell["weight"] for cell in cells)
     steps = _merged(cells, people)
-    base = alt.Chart(_steps(steps))
+    base = View(data=_steps(steps))
     judged = "truth" in table.columns
     floor = -0.12 if judged else -0.02
 
@@ -236,7 +242,7 @@ def individuals(table: Table, thresholds: tuple[float, float] | None = None) -> 
         return {
             "x": across("x", "Individuals, sorted by score", (0, people), **whole_ticks(people)),
             "y": upward(y, _PROBABILITY, (floor, 1.02), tickCount=6, values=[0, 0.2, 0.4, 0.6, 0.8, 1]),
-            "x2": alt.X2("x2"),
+            "x2": field("x2"),
             "color": decision_colour(
                 [*(step["decision"] for step in steps), *(["negative", "positive"] * judged)]
             ),
@@ -244,13 +250,14 @@ def individuals(table: Table, thresholds: tuple[float, float] | None = None) -> 
 
     layers: list[Any] = [] if thresholds is None else [band(*thresholds, 0, people), _lines(thresholds)]
     if "lower" in steps[0]:
-        layers.append(base.mark_rect(opacity=0.35).encode(**axes("lower"), y2=alt.Y2("upper")))
-    layers.append(base.mark_rule(strokeWidth=3).encode(**axes("score")))
+        layers.append(base.mark("rect", opacity=0.35).encode(**axes("lower"), y2=field("upper")))
+    layers.append(base.mark("rule", strokeWidth=3).encode(**axes("score")))
     if judged:
         layers += _truth_strip(cells, axes("y"))
-    return themed(
+    chart: alt.LayerChart = themed(
         layered(*layers, width=560, height=300, title=f"{people:,} individual{'s' * (people != 1)}")
     )
+    return chart
 
 
 def _sorted_cells(table: Table) -> list[dict[str, Any]]:
@@ -285,7 +292,7 @@ def _merged(cells: Sequence[dict[str, Any]], people: int) -> list[dict[str, Any]
     return merged
 
 
-def _steps(cells: Sequence[dict[str, Any]]) -> alt.InlineData:
+def _steps(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
     """Cells side by side, each as wide as it has individuals."""
     ends = np.cumsum([cell["weight"] for cell in cells])
     starts = [0, *ends[:-1].tolist()]
@@ -295,31 +302,28 @@ def _steps(cells: Sequence[dict[str, Any]]) -> alt.InlineData:
 
 def _lines(thresholds: tuple[float, float]) -> Any:
     """The thresholds, across the figure."""
-    import altair as alt
-
     data = inline(y=sorted(set(thresholds)))
-    return alt.Chart(data).mark_rule(style="reference").encode(y=alt.Y("y", type="quantitative"))
+    return View(data=data).mark("rule", style="reference").encode(y=field("y", "quantitative"))
 
 
 def _truth_strip(cells: Sequence[dict[str, Any]], axes: dict[str, Any]) -> list[Any]:
     """Who is truly positive (raised) and who negative (lowered), in the same order, below the scores."""
-    import altair as alt
-
     signs = {None: (None, -0.08, -0.08), 0: ("negative", -0.11, -0.08), 1: ("positive", -0.08, -0.05)}
     runs = []
     for truth, run in groupby(cells, key=lambda cell: cell["truth"]):
         row = dict(zip(("decision", "y", "y2"), signs[truth], strict=True))
         runs.append(row | {"weight": sum(cell["weight"] for cell in run)})
-    name = alt.Chart(inline(y=[-0.08], text=["truth"])).mark_text(align="right", dx=-6, style="note")
+    name = View(data=inline(y=[-0.08], text=["truth"])).mark("text", align="right", dx=-6, style="note")
     return [
-        alt.Chart(_steps(runs)).mark_rect().encode(**axes, y2=alt.Y2("y2")),
-        name.encode(x=alt.value(0), y=axes["y"], text=alt.Text("text", type="nominal")),
+        View(data=_steps(runs)).mark("rect").encode(**axes, y2=field("y2")),
+        name.encode(x={"value": 0}, y=axes["y"], text=field("text", "nominal")),
     ]
 
 
 # ------------------------------------------------------------------------------------------------- costs
 
 
+@figure
 @kinds_checked
 def risks(loss: Loss) -> alt.LayerChart:
     """Expected cost of each answer against the probability of being positive, with the thresholds.
@@ -340,8 +344,6 @@ def risks(loss: Loss) -> alt.LayerChart:
     --------
     >>> chart = risks(Loss(inconclusive=0.2))
     """
-    import altair as alt
-
     check_loss(loss)
     lower, upper = loss.thresholds
     words = list(DECISIONS.values())
@@ -357,21 +359,22 @@ def risks(loss: Loss) -> alt.LayerChart:
     }
     marks = sorted({lower, upper})
     text = [f"{value:.3g}" for value in marks]
-    rules = alt.Chart(inline(x=marks, text=text))
-    names = rules.mark_text(align="center", dy=-6, style="note")
-    return themed(
+    rules = View(data=inline(x=marks, text=text))
+    names = rules.mark("text", align="center", dy=-6, style="note")
+    chart: alt.LayerChart = themed(
         layered(
-            rules.mark_rule(style="reference").encode(x=axes["x"]),
-            names.encode(x=axes["x"], y=alt.value(0), text=alt.Text("text", type="nominal")),
-            alt.Chart(whole).mark_line(strokeWidth=1.5).encode(**axes, strokeDash=decision_dash()),
-            alt.Chart(best).mark_line(strokeWidth=5).encode(**axes),
+            rules.mark("rule", style="reference").encode(x=axes["x"]),
+            names.encode(x=axes["x"], y={"value": 0}, text=field("text", "nominal")),
+            View(data=whole).mark("line", strokeWidth=1.5).encode(**axes, strokeDash=decision_dash()),
+            View(data=best).mark("line", strokeWidth=5).encode(**axes),
             **WIDE,
-            title=alt.TitleParams("What each answer costs", subtitle="thick: the cheapest answer", offset=20),
+            title=heading("What each answer costs", subtitle="thick: the cheapest answer", offset=20),
         )
     )
+    return chart
 
 
-def _segments(loss: Loss, words: Sequence[str], parts: Sequence[tuple[float, float]]) -> alt.InlineData:
+def _segments(loss: Loss, words: Sequence[str], parts: Sequence[tuple[float, float]]) -> dict[str, Any]:
     """Each answer's line over its own part of the axis."""
     rows = [
         (word, x, loss.risks(x)[k])
@@ -383,6 +386,7 @@ def _segments(loss: Loss, words: Sequence[str], parts: Sequence[tuple[float, flo
     return inline(decision=decision, x=x, y=y)
 
 
+@figure
 @kinds_checked
 def calibration(table: Table) -> alt.LayerChart:
     """How often individuals with about the same chance are truly positive.
@@ -401,8 +405,6 @@ def calibration(table: Table) -> alt.LayerChart:
     >>> from binreps.decide.evaluate import calibration_curve
     >>> chart = calibration(calibration_curve([0.1, 0.9, 0.9], [0, 1, 0], [30, 80, 10]))
     """
-    import altair as alt
-
     needed(table, "mean_score", "observed", "lower", "upper", "individuals")
     data = inline(
         x=table["mean_score"],
@@ -414,21 +416,23 @@ def calibration(table: Table) -> alt.LayerChart:
     x = across("x", "Chance of being positive", (0, 1), format="%")
     y = upward("y", "Truly positive", (0, 1), format="%")
     colour = METHOD_COLOURS[0]
-    line = alt.Chart(inline(x=[0, 1], y=[0, 1])).mark_line(style="reference")
-    ends = alt.Chart(data).mark_rule(color=colour, strokeWidth=2)
-    size = alt.Size("people:Q", legend=None, scale=alt.Scale(range=[40, 400]))
-    points = alt.Chart(data).mark_point(color=colour, filled=True, opacity=1)
-    return themed(
+    line = View(data=inline(x=[0, 1], y=[0, 1])).mark("line", style="reference")
+    ends = View(data=data).mark("rule", color=colour, strokeWidth=2)
+    size = field("people", "quantitative", legend=None, scale={"range": [40, 400]})
+    points = View(data=data).mark("point", color=colour, filled=True, opacity=1)
+    chart: alt.LayerChart = themed(
         layered(
             line.encode(x=x, y=y),
-            ends.encode(x=x, y=upward("lower", "Truly positive", (0, 1), format="%"), y2="upper:Q"),
+            ends.encode(x=x, y=upward("lower", "Truly positive", (0, 1), format="%"), y2=field("upper")),
             points.encode(x=x, y=y, size=size),
             **WIDE,
             title="Chances, judged by the truth",
         )
     )
+    return chart
 
 
+@figure
 @kinds_checked
 def risk_by_cost(table: Table) -> alt.LayerChart:
     """Empirical risk of each method against the cost of an inconclusive answer.
@@ -448,20 +452,18 @@ def risk_by_cost(table: Table) -> alt.LayerChart:
     >>> table = Table({"method": ["average"] * 2, "inconclusive": [0.1, 0.5], "risk": [0.05, 0.2]})
     >>> chart = risk_by_cost(table)
     """
-    import altair as alt
-
     needed(table, "method", "inconclusive", "risk")
     names = list(dict.fromkeys(table["method"]))
     cost, risk = table["inconclusive"], table["risk"]
     data = inline(method=table["method"], x=cost, y=risk, order=range(len(table)))
     signs = method_signs(names)
-    lines = alt.Chart(data).mark_line(strokeWidth=2, strokeJoin="bevel")
-    return themed(
+    lines = View(data=data).mark("line", strokeWidth=2, strokeJoin="bevel")
+    chart: alt.LayerChart = themed(
         layered(
             lines.encode(
                 x=across("x", "Cost of an inconclusive answer", (min(cost), max(cost))),
                 y=upward("y", "Mean cost per individual", (0, 1.05 * max(*risk, 1e-9))),
-                order=alt.Order("order", type="quantitative"),
+                order=field("order", "quantitative"),
                 color=signs["color"],
                 strokeDash=signs["strokeDash"],
             ),
@@ -469,3 +471,4 @@ def risk_by_cost(table: Table) -> alt.LayerChart:
             title="Cost of decisions, judged by the truth",
         )
     )
+    return chart

@@ -17,6 +17,7 @@ from binreps.fits.populations import PopulationsFit
 from binreps.model import NAMES, Float
 from binreps.options import check_kind, check_level, kinds_checked
 from binreps.priors import density, end_of
+from binreps.show.grammar import View, field, figure, heading
 from binreps.show.marks import (
     PANEL,
     WIDE,
@@ -53,6 +54,7 @@ _MOST_POPULATIONS = 480
 # ------------------------------------------------------------------------------------------------ rates
 
 
+@figure
 @kinds_checked
 def rates(
     fit: PosteriorFit, others: Mapping[str, Fit] | None = None, *, level: float = 0.9
@@ -84,8 +86,6 @@ def rates(
     >>> len(chart.hconcat)
     3
     """
-    import altair as alt
-
     check_one_population(fit)
     if fit.posterior.certain:
         raise FitError(f"a figure of the rates needs a posterior, which fit_bayes has, got the {fit.method}")
@@ -99,16 +99,15 @@ def rates(
         estimates = {method: float(getattr(other.rates, name)) for method, other in others.items()}
         panels.append(_rate_panel(fit, name, interval, estimates))
     text = f"line: posterior with its mean and {level:.0%} interval; dashes: prior"
-    title = alt.TitleParams("The three rates", subtitle=text)
-    return themed(alt.HConcatChart(hconcat=panels, title=title))
+    title = heading("The three rates", subtitle=text)
+    chart: alt.HConcatChart = themed(View(hconcat=panels, title=title))
+    return chart
 
 
 def _rate_panel(
     fit: PosteriorFit, name: str, interval: tuple[float, float], estimates: Mapping[str, float]
-) -> alt.LayerChart:
+) -> View:
     """Densities of one rate, and the estimates of the other methods above the axis."""
-    import altair as alt
-
     low, high = _range(fit, name, list(estimates.values()))
     likely = fit.marginal(name).quantile(np.linspace(0.001, 0.999, 61))  # a narrow peak needs its own points
     x = np.unique([*np.linspace(low, high, 121), *likely, *interval])
@@ -122,18 +121,18 @@ def _rate_panel(
     }
 
     def curve(y: Float, where: Any) -> Any:
-        return alt.Chart(inline(x=x[where], y=np.minimum(y, top)[where])).encode(**axes)
+        return View(data=inline(x=x[where], y=np.minimum(y, top)[where])).encode(**axes)
 
     mean = float(getattr(fit.rates, name))
     height = min(float(_posterior_density(fit, name, np.array(mean))), top)
     within = (x >= interval[0]) & (x <= interval[1])
     layers = [
-        curve(posterior, within).mark_area(color=_MAIN, opacity=0.25),
-        curve(prior, possible).mark_line(style="prior"),
-        curve(posterior, x == x).mark_line(color=_MAIN, strokeWidth=2),
-        alt.Chart(inline(x=[mean], y=[0.0], y2=[height]))
-        .mark_rule(color=_MAIN)
-        .encode(**axes, y2=alt.Y2("y2")),
+        curve(posterior, within).mark("area", color=_MAIN, opacity=0.25),
+        curve(prior, possible).mark("line", style="prior"),
+        curve(posterior, x == x).mark("line", color=_MAIN, strokeWidth=2),
+        View(data=inline(x=[mean], y=[0.0], y2=[height]))
+        .mark("rule", color=_MAIN)
+        .encode(**axes, y2=field("y2")),
     ]
     if estimates:
         layers.append(_stars(estimates, top).encode(**axes))
@@ -142,13 +141,11 @@ def _rate_panel(
 
 def _stars(estimates: Mapping[str, float], top: float) -> Any:
     """The estimates of other methods, each a little higher than the one before, so that none is hidden."""
-    import altair as alt
-
     heights = [top * (10 + 14 * (k % 8)) / PANEL["height"] for k in range(len(estimates))]
     rows = [(*item, y) for item, y in zip(estimates.items(), heights, strict=True) if np.isfinite(item[1])]
     data = inline(method=[row[0] for row in rows], x=[row[1] for row in rows], y=[row[2] for row in rows])
     signs = method_signs(list(estimates), start=1)
-    points = alt.Chart(data).mark_point(filled=True, size=110, opacity=1, style="outline")
+    points = View(data=data).mark("point", filled=True, size=110, opacity=1, style="outline")
     return points.encode(color=signs["color"], shape=signs["shape"])
 
 
@@ -197,6 +194,7 @@ def _top(fit: PosteriorFit, name: str, posterior: Float, prior: Float, x: Float)
 # ----------------------------------------------------------------------------------------------- scores
 
 
+@figure
 @kinds_checked
 def scores(
     fits: Mapping[str, Fit],
@@ -230,8 +228,6 @@ def scores(
     >>> len(scores({"Bayes": fit_bayes(counts)}).concat)
     2
     """
-    import altair as alt
-
     check_level(level)
     if not fits:
         raise OptionError("fits must hold at least one fit, got none")
@@ -240,8 +236,9 @@ def scores(
     shown = _spread(next(iter(fits.values())).counts.n) if replicates is None else _wanted(replicates)
     panels = [_score_panel(fits, n, thresholds, level, first=i % 3 == 0) for i, n in enumerate(shown)]
     text = "" if thresholds is None else "shaded: inconclusive"
-    title = alt.TitleParams("Score by number of positives", subtitle=text)
-    return themed(alt.ConcatChart(concat=panels, columns=3, title=title))
+    title = heading("Score by number of positives", subtitle=text)
+    chart: alt.ConcatChart = themed(View(concat=panels, columns=3, title=title))
+    return chart
 
 
 def _wanted(replicates: Iterable[int]) -> list[int]:
@@ -261,10 +258,8 @@ def _spread(n: Any) -> list[int]:
 
 def _score_panel(
     fits: Mapping[str, Fit], n: int, thresholds: tuple[float, float] | None, level: float, *, first: bool
-) -> alt.LayerChart:
+) -> View:
     """The scores of every method for individuals with n replicates."""
-    import altair as alt
-
     s = np.unique(np.linspace(0, n, min(n + 1, _MOST_POINTS)).round().astype(int))
     methods = list(fits.values())
     scores = [np.asarray(fit.score(n, s), dtype=float) for fit in methods]
@@ -277,16 +272,15 @@ def _score_panel(
     for colour, fit in zip(by_place(METHOD_COLOURS, len(methods)), methods, strict=True):
         if not fit.posterior.certain:
             interval = fit.score_interval(n, s, level=level)
-            layers.append(_intervals(s, interval, colour).encode(**axes, y2=alt.Y2("y2")))
+            layers.append(_intervals(s, interval, colour).encode(**axes, y2=field("y2")))
     layers += _score_lines(list(fits), s, scores, axes)
     return layered(*layers, **PANEL, title=panel_title(_replicates(n)))
 
 
 def _score_lines(names: Sequence[str], s: Any, scores: Sequence[Float], axes: dict[str, Any]) -> list[Any]:
     """A line for each method, and its shape: at every s, or at some of them where they are many."""
-    import altair as alt
 
-    def data(where: Any) -> alt.InlineData:
+    def data(where: Any) -> dict[str, Any]:
         some = s[where]
         return inline(
             method=[name for name in names for _ in some],
@@ -296,12 +290,12 @@ def _score_lines(names: Sequence[str], s: Any, scores: Sequence[Float], axes: di
         )
 
     signs = method_signs(names)
-    places = alt.Scale(domain=list(range(len(names))), range=by_place(METHOD_DASHES, len(names)))
+    places = {"domain": list(range(len(names))), "range": by_place(METHOD_DASHES, len(names))}
     # Dashes go by place and have no legend: they would run over the shapes of the methods' legend.
-    dashes = alt.StrokeDash("place", type="nominal", scale=places, legend=None)
-    lines = alt.Chart(data(slice(None))).mark_line(strokeWidth=1.5)
+    dashes = field("place", "nominal", scale=places, legend=None)
+    lines = View(data=data(slice(None))).mark("line", strokeWidth=1.5)
     some = np.arange(s.size) if s.size <= _MOST_SHAPES else np.linspace(0, s.size - 1, 9).round().astype(int)
-    points = alt.Chart(data(some)).mark_point(filled=True, size=40, opacity=1)
+    points = View(data=data(some)).mark("point", filled=True, size=40, opacity=1)
     return [
         lines.encode(**axes, color=signs["color"], strokeDash=dashes),
         points.encode(**axes, color=signs["color"], shape=signs["shape"]),
@@ -315,17 +309,16 @@ def _replicates(n: int) -> str:
 
 def _intervals(s: Any, interval: tuple[Any, Any], colour: str) -> Any:
     """Intervals of scores: a bar at each s, or a band where they are many."""
-    import altair as alt
-
-    data = alt.Chart(inline(x=s, y=interval[0], y2=interval[1]))
+    data = View(data=inline(x=s, y=interval[0], y2=interval[1]))
     if s.size <= _MOST_SHAPES:
-        return data.mark_rule(color=colour, opacity=0.3, strokeWidth=7)
-    return data.mark_area(color=colour, opacity=0.25)
+        return data.mark("rule", color=colour, opacity=0.3, strokeWidth=7)
+    return data.mark("area", color=colour, opacity=0.25)
 
 
 # ----------------------------------------------------------------------------------------------- counts
 
 
+@figure
 @kinds_checked
 def counts(table: Table) -> alt.ConcatChart:
     """Posterior-predictive check: individuals observed in each cell, and how many the fit expects there.
@@ -349,21 +342,18 @@ def counts(table: Table) -> alt.ConcatChart:
     >>> len(counts(predictive_counts(fit, rng=1)).concat)
     1
     """
-    import altair as alt
-
     needed(table, "n", "s", "s_end", "observed", "mean", "lower", "upper")
     rows = list(table)
     shown = enumerate(sorted({row["n"] for row in rows}))
     panels = [_count_panel(n, [row for row in rows if row["n"] == n], first=i % 3 == 0) for i, n in shown]
     text = ["bars: observed", "points and lines: expected, with intervals"]
-    title = alt.TitleParams("Individuals by number of positives", subtitle=text)
-    return themed(alt.ConcatChart(concat=panels, columns=3, title=title))
+    title = heading("Individuals by number of positives", subtitle=text)
+    chart: alt.ConcatChart = themed(View(concat=panels, columns=3, title=title))
+    return chart
 
 
-def _count_panel(n: int, rows: Sequence[Mapping[str, Any]], *, first: bool) -> alt.LayerChart:
+def _count_panel(n: int, rows: Sequence[Mapping[str, Any]], *, first: bool) -> View:
     """The cells of one number of replicates."""
-    import altair as alt
-
     data = inline(
         x=[row["s"] - 0.5 for row in rows],
         x2=[row["s_end"] + 0.5 for row in rows],
@@ -381,11 +371,11 @@ def _count_panel(n: int, rows: Sequence[Mapping[str, Any]], *, first: bool) -> a
             "y": upward(y, title, (0, 1.05 * highest), **number),
         }
 
-    base = alt.Chart(data)
+    base = View(data=data)
     return layered(
-        base.mark_rect(style="bars").encode(**axes("x", "observed"), x2=alt.X2("x2"), y2=alt.Y2("zero")),
-        base.mark_rule(color=_MAIN, strokeWidth=2).encode(**axes("middle", "lower"), y2=alt.Y2("upper")),
-        base.mark_point(color=_MAIN, filled=True, size=45, opacity=1).encode(**axes("middle", "mean")),
+        base.mark("rect", style="bars").encode(**axes("x", "observed"), x2=field("x2"), y2=field("zero")),
+        base.mark("rule", color=_MAIN, strokeWidth=2).encode(**axes("middle", "lower"), y2=field("upper")),
+        base.mark("point", color=_MAIN, filled=True, size=45, opacity=1).encode(**axes("middle", "mean")),
         **PANEL,
         title=panel_title(_replicates(n)),
     )
@@ -394,6 +384,7 @@ def _count_panel(n: int, rows: Sequence[Mapping[str, Any]], *, first: bool) -> a
 # ------------------------------------------------------------------------------------------ populations
 
 
+@figure
 @kinds_checked
 def populations(fit: PopulationsFit, *, level: float = 0.9) -> alt.VConcatChart:
     """The prevalence of each population with its interval, and the error rates that all share.
@@ -419,8 +410,6 @@ def populations(fit: PopulationsFit, *, level: float = 0.9) -> alt.VConcatChart:
     >>> len(populations(fit_populations({"clinic": clinic, "survey": survey})).vconcat)
     2
     """
-    import altair as alt
-
     check_kind("fit", fit, PopulationsFit)
     lower, upper = fit.interval(level)
     names, title = [str(name) for name in fit], "Prevalence"
@@ -436,28 +425,27 @@ def populations(fit: PopulationsFit, *, level: float = 0.9) -> alt.VConcatChart:
         _interval_rows(names, *columns, title=title, colour=_MAIN),
         _interval_rows(errors, *shared, title="Shared by all", colour=METHOD_COLOURS[1]),
     ]
-    return themed(alt.VConcatChart(vconcat=parts, title=f"Estimates and {level:.0%} intervals"))
+    chart: alt.VConcatChart = themed(View(vconcat=parts, title=f"Estimates and {level:.0%} intervals"))
+    return chart
 
 
 def _interval_rows(
     names: Sequence[str], estimate: Any, lower: Any, upper: Any, *, title: str, colour: str
-) -> alt.LayerChart:
+) -> View:
     """A row for each name: estimate and interval; names are text beside it, so that equal ones stay apart."""
-    import altair as alt
-
     step = 22 if len(names) <= _MOST_NAMES else max(1, 480 // len(names))
     data = inline(row=range(len(names)), name=names, x=lower, x2=upper, middle=estimate)
     highest = float(np.max(upper))
     end = 1.0 if highest > 0.7 else 0.5 if highest > 0.35 else 1.1 * highest
-    scale = alt.Scale(domain=[-0.5, len(names) - 0.5], reverse=True, nice=False)
-    base = alt.Chart(data).encode(y=alt.Y("row", type="quantitative", axis=None, scale=scale))
+    scale = {"domain": [-0.5, len(names) - 0.5], "reverse": True, "nice": False}
+    base = View(data=data).encode(y=field("row", "quantitative", axis=None, scale=scale))
     ends, middle = (across(field, None, (0, end), grid=True) for field in ("x", "middle"))
-    points = base.mark_point(color=colour, filled=True, size=min(60, 3 * step), opacity=1)
-    labels = base.mark_text(align="right", dx=-8, limit=180, style="note")
+    points = base.mark("point", color=colour, filled=True, size=min(60, 3 * step), opacity=1)
+    labels = base.mark("text", align="right", dx=-8, limit=180, style="note")
     return layered(
-        base.mark_rule(color=colour, strokeWidth=min(2.5, 0.6 * step)).encode(x=ends, x2=alt.X2("x2")),
+        base.mark("rule", color=colour, strokeWidth=min(2.5, 0.6 * step)).encode(x=ends, x2=field("x2")),
         points.encode(x=middle),
-        labels.encode(x=alt.value(0), text=alt.Text("name", type="nominal")),
+        labels.encode(x={"value": 0}, text=field("name", "nominal")),
         width=420,
         height=step * len(names),
         title=panel_title(title),
@@ -467,6 +455,7 @@ def _interval_rows(
 # ------------------------------------------------------------------------------------------------- bias
 
 
+@figure
 @kinds_checked
 def bias(table: Table, median_more_biased: tuple[float, float] | None = None) -> alt.LayerChart:
     """Bias of the prevalence estimated by the average and by the median, against the prevalence.
@@ -488,8 +477,6 @@ def bias(table: Table, median_more_biased: tuple[float, float] | None = None) ->
     >>> len(bias(table, (0.3, 0.41)).layer)
     3
     """
-    import altair as alt
-
     needed(table, "prevalence", "average", "median")
     names, theta = ["average", "median"], table["prevalence"]
     bias = [*table["average"], *table["median"]]
@@ -499,17 +486,18 @@ def bias(table: Table, median_more_biased: tuple[float, float] | None = None) ->
     x = across("x", "Prevalence", (min(theta), max(theta)))
     y = upward("y", "Bias", (lowest - room, highest + room))
     signs = method_signs(names, start=2)  # as in figures with Bayes, posterior mode, average, median
-    lines = alt.Chart(data).mark_line(strokeWidth=2)
+    lines = View(data=data).mark("line", strokeWidth=2)
     layers: list[Any] = [
-        alt.Chart(inline(y=[0.0])).mark_rule(style="reference").encode(y=y),
+        View(data=inline(y=[0.0])).mark("rule", style="reference").encode(y=y),
         lines.encode(x=x, y=y, color=signs["color"], strokeDash=signs["strokeDash"]),
     ]
     low, high = median_more_biased or (np.nan, np.nan)
     text = ""
     if low < high:
         layers.insert(
-            0, alt.Chart(inline(x=[low], x2=[high])).mark_rect(style="band").encode(x=x, x2=alt.X2("x2"))
+            0, View(data=inline(x=[low], x2=[high])).mark("rect", style="band").encode(x=x, x2=field("x2"))
         )
         text = f"shaded: the median is more biased, from {low:.3f} to {high:.3f}"
-    title = alt.TitleParams("Bias of the estimated prevalence", subtitle=text)
-    return themed(layered(*layers, **WIDE, title=title))
+    title = heading("Bias of the estimated prevalence", subtitle=text)
+    chart: alt.LayerChart = themed(layered(*layers, **WIDE, title=title))
+    return chart

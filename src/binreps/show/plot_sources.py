@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from binreps.errors import OptionError
 from binreps.fits.sources import SourcesFit
 from binreps.options import check_level, kinds_checked
-from binreps.show.marks import inline
+from binreps.show.grammar import View, field, figure
+from binreps.show.marks import inline, layered
 from binreps.show.theme import METHOD_COLOURS, themed
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
 _MOST_BARS = 60  # sources whose intervals are drawn; of more they would hide each other
 
 
+@figure
 @kinds_checked
 def sources(fit: SourcesFit, *, level: float = 0.9) -> alt.LayerChart:
     """False-positive against false-negative rate of each source, with intervals; size by readings.
@@ -41,9 +43,6 @@ def sources(fit: SourcesFit, *, level: float = 0.9) -> alt.LayerChart:
     >>> sources(fit_sources(readings, rng=1, sweeps=50)).to_dict()["layer"][0]["mark"]["type"]
     'line'
     """
-    import altair as alt
-
-    bars: Any
     if not isinstance(fit, SourcesFit):
         raise OptionError(f"fit must be a fit by source, got {type(fit).__name__}")
     check_level(level)
@@ -53,26 +52,24 @@ def sources(fit: SourcesFit, *, level: float = 0.9) -> alt.LayerChart:
         rates = f"false-positive {row['false_positive']:.2f}, false-negative {row['false_negative']:.2f}"
         row["words"] = f"{row['source']}: {rates}, {row['readings']:,} readings"
     data = inline(**{name: [row[name] for row in rows] for name in (*table.columns, "words")})
-    x = alt.X("false_positive:Q", title="False-positive rate", scale=alt.Scale(domain=[0, 1]))
-    y = alt.Y("false_negative:Q", title="False-negative rate", scale=alt.Scale(domain=[0, 1]))
-    chance = alt.Chart(inline(x=[0, 1], y=[1, 0]))
-    layers: list[Any] = [chance.mark_line(strokeDash=[4, 4], color="gray").encode(alt.X("x:Q"), alt.Y("y:Q"))]
-    base = alt.Chart(data)
+    scale = {"domain": [0, 1]}
+    x = field("false_positive", "quantitative", title="False-positive rate", scale=scale)
+    y = field("false_negative", "quantitative", title="False-negative rate", scale=scale)
+    chance = View(data=inline(x=[0, 1], y=[1, 0]))
+    diagonal = {"x": field("x", "quantitative"), "y": field("y", "quantitative")}
+    layers = [chance.mark("line", strokeDash=[4, 4], color="gray").encode(**diagonal)]
+    base = View(data=data)
     if len(rows) <= _MOST_BARS:
-        bars = {"color": METHOD_COLOURS[0], "opacity": 0.45}
-        layers.append(
-            base.mark_rule(**bars).encode(
-                alt.X("false_positive_lower:Q"), alt.X2("false_positive_upper:Q"), y
-            )
-        )
-        layers.append(
-            base.mark_rule(**bars).encode(
-                x, alt.Y("false_negative_lower:Q"), alt.Y2("false_negative_upper:Q")
-            )
-        )
-    size = alt.Size("readings:Q", title="readings", scale=alt.Scale(range=[20, 300]))
-    points = base.mark_point(filled=True, color=METHOD_COLOURS[0], opacity=0.8)
-    named: Any = {"tooltip": alt.Tooltip("words:N"), "description": alt.Description("words:N")}
-    layers.append(points.encode(x, y, size, **named))
-    chart: alt.LayerChart = alt.layer(*layers)  # type: ignore[assignment]
-    return themed(chart.properties(width=420, height=420))
+        bars = base.mark("rule", color=METHOD_COLOURS[0], opacity=0.45)
+        low = {name: field(f"{name}_lower", "quantitative") for name in ("false_positive", "false_negative")}
+        layers.append(bars.encode(x=low["false_positive"], x2=field("false_positive_upper"), y=y))
+        layers.append(bars.encode(x=x, y=low["false_negative"], y2=field("false_negative_upper")))
+    points = base.mark("point", filled=True, color=METHOD_COLOURS[0], opacity=0.8).encode(
+        x=x,
+        y=y,
+        size=field("readings", "quantitative", title="readings", scale={"range": [20, 300]}),
+        tooltip=field("words", "nominal"),
+        description=field("words", "nominal"),
+    )
+    chart: alt.LayerChart = themed(layered(*layers, points, width=420, height=420))
+    return chart

@@ -11,7 +11,7 @@ from binreps._version import __version__
 from binreps.run.analysis import Analysis, Estimate, Part
 from binreps.show.figures import Figure, figures
 from binreps.show.pages import SIGNS, page
-from binreps.show.theme import FONT, to_svg, trusted
+from binreps.show.theme import FONT, to_svg
 from binreps.show.wording import (
     REFERENCES,
     changed_words,
@@ -131,7 +131,7 @@ def _part(part: Part, analysis: Analysis, individuals: Table | None) -> dict[str
         "name": part.name,
         "strips": [(name, words, _strip(part.headline[rate])) for name, rate, words in _RATES],
         "lattice": lattice,
-        "shown_up_to": _LATTICE if len(part.decisions) and max(part.decisions["n"]) > _LATTICE else 0,
+        "shown_up_to": _LATTICE if max(part.sizes, default=0) > _LATTICE else 0,
         "again": _again(part, analysis, individuals),
         "again_total": sum(part.again["weight"]),
         "by_source": part.sources is not None,
@@ -247,20 +247,19 @@ def _added(individuals: Table | None, name: str) -> str:
 
 def _drawn(analysis: Analysis) -> Sequence[tuple[str, str, Any]]:
     """Name, caption and drawing of every figure."""
-    wide = any(max(part.decisions["n"], default=0) > _LATTICE for part in analysis.parts)
-    with trusted():
-        return [
-            (one.name, one.caption, _svg(one, i))
-            for i, one in enumerate(figures(analysis))
-            if one.name != "decisions" or wide  # otherwise the triangle says the same
-        ]
+    wide = any(max(part.sizes, default=0) > _LATTICE for part in analysis.parts)
+    return [
+        (one.name, one.caption, _svg(one, i))
+        for i, one in enumerate(figures(analysis))
+        if one.name != "decisions" or wide  # otherwise the triangle says the same
+    ]
 
 
 def _svg(figure: Figure, number: int) -> Any:
     """A figure that scales with its column, with ids of its own and its caption for those who listen."""
     from markupsafe import Markup, escape
 
-    text = _hover(to_svg(figure.chart))
+    text = _hover(to_svg(figure.view))
     text = re.sub(r"\b(id=\"|url\(#|href=\"#)(clip|gradient)", rf"\1f{number}\2", text)
     start = text.index("<svg")
     opening = f'<svg role="img" aria-label="{escape(figure.caption)}"'

@@ -7,15 +7,15 @@ axes, reference lines) gets its colour from the theme, through a named style, an
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from binreps.errors import OptionError
 from binreps.options import kinds_checked
+from binreps.show.grammar import View, compact
 from binreps.tables.files import PathLike
 from binreps.tables.write import replacing
 
@@ -52,8 +52,6 @@ FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, s
 _LIGHT = {"page": "#ffffff", "text": "#1f2328", "quiet": "#57606a", "grid": "#e7e9ec", "fill": "#c9ced4"}
 _DARK = {"page": "#15181c", "text": "#e9ecef", "quiet": "#adb5bd", "grid": "#343a40", "fill": "#4a525a"}
 _SUFFIXES = (".png", ".svg", ".html", ".json")
-
-AnyChart = TypeVar("AnyChart", bound="alt.TopLevelMixin")
 
 
 def theme(dark: bool = False) -> dict[str, Any]:
@@ -107,10 +105,9 @@ def _styles(ink: Mapping[str, str]) -> dict[str, Any]:
     }
 
 
-def themed(chart: AnyChart, dark: bool = False) -> AnyChart:
-    """The chart with the theme, in place of any it had."""
-    result: AnyChart = chart.configure(**theme(dark))
-    return result
+def themed(view: View) -> Any:
+    """A view of ours with the theme, for `figure` to make a chart of."""
+    return view.properties(config=theme())
 
 
 @kinds_checked
@@ -165,18 +162,12 @@ def _rendered(spec: dict[str, Any], suffix: str, page: str) -> bytes:
     return json.dumps(spec, ensure_ascii=False, allow_nan=False, indent=1).encode()
 
 
-def to_svg(chart: alt.TopLevelMixin) -> str:
+def to_svg(view: View) -> str:
     """A figure of ours as SVG with a transparent background, to stand inside a page."""
-    return _rendered(chart.to_dict(validate=False) | {"config": theme()}, ".svg", _LIGHT["page"]).decode()
+    import vl_convert
 
-
-@contextmanager
-def trusted() -> Iterator[None]:
-    """Without Altair's check of every part of every chart: for figures of ours, which the tests check."""
-    from altair.utils.schemapi import debug_mode
-
-    with debug_mode(False):
-        yield
+    newest = vl_convert.get_vegalite_versions()[-1]
+    return str(vl_convert.vegalite_to_svg(compact(view), vl_version=newest))
 
 
 @cache

@@ -271,10 +271,10 @@ def _plain_value(value: Any) -> str:
 
 def changed_words(part: Part) -> str:
     """How many answers covariates or sources change; nothing without them."""
-    if "before" not in part.cells.columns:
+    if "before" not in part.scored.columns:
         return ""
-    weight = part.cells["weight"]
-    pairs = zip(part.cells["decision"], part.cells["before"], weight, strict=True)
+    weight = part.scored["weight"]
+    pairs = zip(part.scored["decision"], part.scored["before"], weight, strict=True)
     changed = sum(many for after, before, many in pairs if after != before)
     what = MODELS[part.model].needs or ""
     told = {"source": "Without the sources"}.get(what, "Without the covariates")

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -338,10 +338,16 @@ def _long_individuals(frame: Frame, roles: Roles) -> Frame:
     totals: list[nw.Expr] = []
     follow: dict[str, nw.Expr] = {}  # counts that follow from others
     for (given, positive, negative), reading in parts.items():
-        marks |= {given: reading.countable, positive: mark(reading.positive)}
-        totals += [nw.col(given).count(), total(positive)]
-        if _all_readable(frame, reading, schema[result if given == N else str(roles.known)]):
-            follow[negative] = nw.col(given) - nw.col(positive)
+        look = _look(frame, reading, schema[result if given == N else str(roles.known)])
+        marks[positive] = mark(reading.positive)
+        totals.append(total(positive))
+        if look.complete:
+            follow[given] = nw.col(ROWS)
+        else:
+            marks[given] = reading.countable
+            totals.append(nw.col(given).count())
+        if look.readable:
+            follow[negative] = nw.col(ROWS if look.complete else given) - nw.col(positive)
         else:
             marks[negative] = mark(reading.negative)
             totals.append(total(negative))
@@ -353,15 +359,23 @@ def _long_individuals(frame: Frame, roles: Roles) -> Frame:
     return people.with_columns(**follow) if follow else people
 
 
-def _all_readable(frame: Frame, reading: _Reading, dtype: Any) -> bool:
-    """Whether a column of numbers in memory has no result that is neither.
+class _Look(NamedTuple):
+    """What is known of a column before it is counted."""
 
-    A look at the column is cheaper than one more sum by group, unless its words must be read for it.
+    readable: bool = False  # no result is neither
+    complete: bool = False  # none is missing
+
+
+def _look(frame: Frame, reading: _Reading, dtype: Any) -> _Look:
+    """A look at a column of numbers in memory, which is cheaper than one more sum by group.
+
+    Of words that must be read for it, and of what is not in memory, nothing is known.
     """
     if not isinstance(frame, nw.DataFrame) or not (dtype.is_numeric() or dtype == nw.Boolean):
-        return False
+        return _Look()
     neither = reading.given & ~reading.positive & ~reading.negative
-    return not frame.select(neither.any()).item()
+    found = frame.select(neither=neither.any(), complete=reading.given.all())
+    return _Look(not found["neither"].item(), bool(found["complete"].item()))
 
 
 def _marks(frame: Frame) -> tuple[Callable[[nw.Expr], nw.Expr], Callable[[str], nw.Expr]]:
@@ -455,7 +469,7 @@ def cells_of(people: Frame, roles: Roles, by: Sequence[str] = ()) -> Frame:
     columns, totals = {N: n, S: s, BAD: n - s - negatives}, [nw.col(BAD).sum()]
     if roles.known is not None:
         columns[KNOWN] = known_code()
-    if roles.individual:
+    if roles.individual and not _all_named(people, roles):
         nobody = without_individual(roles)
         columns[LOST] = mark(nobody)
         columns[LOST_ROWS] = nw.when(nobody).then(nw.col(ROWS)).otherwise(nw.lit(0))
@@ -468,6 +482,13 @@ def cells_of(people: Frame, roles: Roles, by: Sequence[str] = ()) -> Frame:
         totals.append(nw.len().alias(WEIGHT))
     keys = [name for name in (N, S, KNOWN) if name in columns]
     return people.select(*by, **columns).group_by(*by, *keys).agg(*totals)
+
+
+def _all_named(people: Frame, roles: Roles) -> bool:
+    """Whether everyone has a name, which a look tells where people are in memory."""
+    if not isinstance(people, nw.DataFrame):
+        return False
+    return not any(people[name].null_count() for name in roles.individual)
 
 
 def known_code() -> nw.Expr:

@@ -34,6 +34,7 @@ from binreps.run.models import offered_models
 from binreps.run.scores import scored
 from binreps.show.card import Origin, card
 from binreps.show.figures import figures
+from binreps.show.grammar import compact
 from binreps.show.report import report
 from binreps.show.summary import (
     comparison_values,
@@ -43,7 +44,7 @@ from binreps.show.summary import (
     table_rows,
     verdict_values,
 )
-from binreps.show.theme import theme, trusted
+from binreps.show.theme import theme
 from binreps.show.wording import command_line, python_lines
 from binreps.tables.guess import Guess
 from binreps.tables.roles import PARTS, VOCABULARIES
@@ -315,11 +316,10 @@ def drawn(request: FitRequest) -> dict[str, Any]:
     """Every figure as a Vega-Lite specification, and the themes for light and dark."""
     analysis = analysis_of(request)
     found = []
-    with trusted():
-        for one in figures(analysis):
-            spec = one.chart.to_dict(validate=False)
-            spec.pop("config", None)
-            found.append({"name": one.name, "caption": one.caption, "spec": spec})
+    for one in figures(analysis):
+        spec = compact(one.view)
+        del spec["config"]  # the page has both themes
+        found.append({"name": one.name, "caption": one.caption, "spec": spec})
     return {"figures": found, "themes": {"light": theme(), "dark": theme(dark=True)}}
 
 

@@ -118,10 +118,12 @@ def _best_of_several(objective: Objective, state: State, newton: State, step: Fl
     part = objective.at(objective.bounds.moved(state.rates, 0.2 * step))
     led = np.stack([objective.maximisation(x.exponents, x.rates) for x in (newton, part, state)], axis=-1)
     rounding = 1e-14 * np.abs(state.objective)  # a longer step that is no worse, but for this, will do
+    after = objective.spread().at(led)
     far = np.stack([newton.objective + 2 * rounding, part.objective + rounding], axis=-1)
-    values = np.concatenate([far, objective.spread().at(led).objective], axis=-1)
-    options = np.concatenate([np.stack([newton.rates, part.rates], axis=-1), led], axis=-1)
-    return objective.at(options[:, np.arange(rounding.size), values.argmax(axis=-1)])
+    best = np.concatenate([far, after.objective], axis=-1).argmax(axis=-1)
+    for i, other in enumerate([part, *(after.of(k) for k in range(led.shape[-1]))], start=1):
+        _improve(newton, other, best == i)
+    return newton
 
 
 def newton_step(objective: Objective, state: State) -> tuple[Float, Float]:
@@ -240,7 +242,7 @@ def _swept(objective: Objective) -> Starts:
         few, here = objective.of(some).spread(), rates[:, some]
         for _ in range(_EM_STEPS):
             here = few.em_step(here)
-        rates[:, some], value[some] = here, few.at(here).objective
+        rates[:, some], value[some] = here, few.value(here)
     return _distinct(Starts(rates.reshape(3, -1), table), value.ravel())
 
 
@@ -308,7 +310,7 @@ def _uphill(objective: Objective, start: Float, end: Float) -> Any:
     """
     turn = np.stack([end[0], *start[1:]])
     ways = np.concatenate([_straight(start, end), _straight(turn, end)], axis=-1)
-    straight, turned = np.split(objective.spread().at(ways).objective, 2, axis=-1)
+    straight, turned = np.split(objective.spread().value(ways), 2, axis=-1)
     free = turned[:, 0] >= straight[:, 0] - 1e-12 * np.abs(straight[:, 0])
     up, up_after = ((np.diff(way) > 0).all(axis=-1) for way in (straight, turned))
     return up | (free & up_after)

@@ -168,7 +168,7 @@ def _maxima(objective: Objective, ends: State) -> tuple[tuple[Rates, float], ...
 def _rises(objective: Objective, state: State) -> bool:
     """Whether smaller error rates beside an end are better: a plateau that error rates of sum 1 leave."""
     around = np.maximum(state.rates - _BESIDE * np.array([[0, 0, 0], [1, 1, 0], [1, 0, 1]]), 0.0)
-    rise = objective.at(around).objective - state.objective
+    rise = objective.value(around) - state.objective
     return bool((rise > 1e-9 * (1 + np.abs(state.objective))).any())
 
 
@@ -179,7 +179,7 @@ def _dips(objective: Objective, state: State, better: Float) -> bool:
     """
     turn = np.concatenate([better[:1], state.rates[1:]])
     ways = [start * (1 - _SHARES) + better * _SHARES for start in (state.rates, turn)]
-    values = objective.at(np.concatenate([turn, *ways], axis=1)).objective
+    values = objective.value(np.concatenate([turn, *ways], axis=1))
     down = values < state.objective - 1e-10 * (1 + np.abs(state.objective))
     turned, straight, after = np.split(down, [1, 1 + _SHARES.size])
     return bool(straight.any() and (turned.any() or after.any()))

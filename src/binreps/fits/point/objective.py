@@ -103,20 +103,29 @@ class Objective:
     @np.errstate(divide="ignore", over="ignore")
     def at(self, rates: Float) -> State:
         """The objective and the expectation step at (θ, p, q)."""
+        value, odds = self._value(rates)
+        chances = _chances(odds)
+        return State(rates, value, chances, self.completed_counts(chances))
+
+    @np.errstate(divide="ignore", over="ignore")
+    def value(self, rates: Float) -> Any:
+        """The objective alone."""
+        return self._value(rates)[0]
+
+    def _value(self, rates: Float) -> tuple[Any, Float]:
+        """The objective, and the log odds of each cell."""
         logs = _logs(rates)
         negative, positive = self._log_shares(*logs)
         odds = positive - negative
         mixture = np.maximum(negative, positive) + np.log1p(np.exp(-np.abs(odds)))
         log_prior = (per_rate(self.less_one, rates) * logs).sum(axis=(0, 1))
-        chances = _chances(odds)
-        value = _added_up(self.cells.weight, mixture) + log_prior
-        return State(rates, value, chances, self.completed_counts(chances))
+        return _added_up(self.cells.weight, mixture) + log_prior, odds
 
     @np.errstate(divide="ignore", over="ignore")
     def em_step(self, rates: Float) -> Float:
         """Where an expectation and a maximisation step lead."""
-        negative, positive = self._log_shares(*_logs(rates))
-        return self.maximisation(self.completed_counts(_chances(positive - negative)), rates)
+        odds = self._log_odds(*_logs(rates))
+        return self.maximisation(self.completed_counts(_chances(odds)), rates)
 
     def _log_shares(self, log: Float, log_not: Float) -> tuple[Float, Float]:
         """log (1−θ) P(s | T = 0) and log θ P(s | T = 1) of each cell, −∞ for what a known status excludes."""
@@ -128,16 +137,31 @@ class Objective:
             positive = np.where(known == 0, -np.inf, positive)
         return negative, positive
 
+    def _log_odds(self, log: Float, log_not: Float) -> Float:
+        """The difference of the two, by half as many products."""
+        s, misses, _, known, _ = self.cells
+        odds = s * (log_not[2] - log[1])
+        odds += misses * (log[2] - log_not[1])
+        odds += log[0] - log_not[0]
+        if self.any_known:
+            odds = np.where(known == UNKNOWN, odds, np.where(known == 1, np.inf, -np.inf))
+        return np.asarray(odds)
+
     def evidence(self, rates: Float) -> Float:
         """log P(s | T = 1) − log P(s | T = 0) of each cell."""
         even = rates.copy()
         even[0] = 0.5
-        negative, positive = self._log_shares(*_logs(even))
-        return positive - negative
+        return self._log_odds(*_logs(even))
 
     def completed_counts(self, chances: Float) -> Float:
         """The Beta exponents once the statuses are filled in: α and β of θ^α (1−θ)^β, and of p and q."""
-        counts = np.einsum("ik...,ck...->ci...", self.cells.sums, chances)
+        sums = self.cells.sums
+        if sums.shape[2:] == (1,):  # several points of one table: a product of matrices
+            counts = sums[:, :, 0] @ chances
+        elif sums.shape[3:] == (1,):  # of several tables: one for each
+            counts = (sums[..., 0].transpose(2, 0, 1) @ chances.swapaxes(1, 2)).swapaxes(1, 2)
+        else:
+            counts = np.einsum("ik...,ck...->ci...", sums, chances)
         return np.asarray(counts[_CLASS, _SUM] + per_rate(self.less_one, chances[0]))
 
     def maximisation(self, exponents: Float, current: Float) -> Float:
@@ -191,9 +215,8 @@ def _logs(rates: Float) -> Float:
 def _chances(log_odds: Float) -> Float:
     """y and 1 − y from log odds, each to its own last digit: 1 / (1 + exp(∓ log odds))."""
     both = np.empty((2, *log_odds.shape))
-    np.negative(log_odds, out=both[0])
-    both[1] = log_odds
-    np.exp(both, out=both)
+    np.exp(log_odds, out=both[1])
+    np.reciprocal(both[1], out=both[0])
     both += 1
     return np.reciprocal(both, out=both)
 
