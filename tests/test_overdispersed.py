@@ -15,7 +15,7 @@ from scipy.stats import betabinom, kstest
 from binreps import CountTable, OptionError, Prior, Rates, fit_bayes
 from binreps.errors import BinrepsWarning, FitError
 from binreps.fits.overdispersed import OverdispersedFit, fit_overdispersed
-from binreps.model import CORRELATED, NAMES, log_rising
+from binreps.model import CORRELATED, CORRELATION, NAMES, log_rising
 from binreps.study.simulate import simulate_counts
 from shared_data import shared_columns
 
@@ -364,6 +364,47 @@ def test_a_billion_individuals_can_be_drawn_from() -> None:
     """Masses of slices add up to 1 but for rounding, which grows with the evidence."""
     fit = fit_overdispersed(CountTable([4] * 5, range(5), [w * 10**7 for w in (50, 18, 6, 9, 17)]))
     assert fit.draws(5, rng=1).prevalence == pytest.approx(fit.rates.prevalence, abs=0.01)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        simulated((0.3, 0.1, 0.15), 0.3, 300, 3),
+        CountTable([4] * 5, range(5), [150, 30, 20, 30, 70]),
+        CountTable([6] * 7, range(7), [260, 60, 40, 30, 30, 50, 130]),
+        CountTable([2] * 3, range(3), [500, 200, 300]),
+    ],
+    ids=["simulated", "n = 4", "n = 6", "n = 2"],
+)
+def test_broad_posteriors_are_integrated_to_many_digits(counts: CountTable) -> None:
+    """Against sums over the whole domain, good to 5·10⁻⁴; a sine takes the poles from its ends."""
+    fit, size = fitted(counts), 56
+    assert fit.error < 1e-4
+    u, weight = _rule(size)
+    x, step = np.sin(np.pi * u / 2) ** 2, np.pi * np.sin(np.pi * u / 2) * np.cos(np.pi * u / 2) * weight
+    p, q, rho = (one.ravel() for one in np.meshgrid(x / 2, x / 2, x, indexing="ij"))
+    negative, positive = CORRELATED.log_classes(counts, p, q, rho)
+    of_errors = np.log(np.einsum("i,j,k->ijk", step, step, step).ravel()) + 8 * np.log1p(-rho)
+    for one, (a, b) in ((p, fit.prior.false_positive), (q, fit.prior.false_negative)):
+        of_errors += (a - 1) * np.log(one) + (b - 1) * np.log1p(-one)
+    a, b = fit.prior.prevalence
+    of_theta = np.log(step) + (a - 1) * np.log(x) + (b - 1) * np.log1p(-x)
+    mixtures = (np.logaddexp(negative + np.log1p(-theta), positive + np.log(theta)) for theta in x)
+    log = np.stack(
+        [of_errors + one + counts.weight @ each for one, each in zip(of_theta, mixtures, strict=True)]
+    )
+    mass = np.exp(log - log.max())
+    mass /= mass.sum()
+    sums, places = (np.arange(2000) + 0.5) / 2000, ((x, 1), (p, 0), (q, 0), (rho, 0))
+    for axis, ((one, summed), name) in enumerate(zip(places, (*NAMES, CORRELATION), strict=True)):
+        share = mass.sum(axis=summed)
+        mean = one @ share
+        sd = np.sqrt((one - mean) ** 2 @ share)
+        assert fit.posterior.mean[axis] == pytest.approx(mean, abs=1e-3 * sd)
+        assert fit.posterior.sd[axis] == pytest.approx(sd, rel=1e-3)
+        quantiles = fit.marginal(name).quantile(sums)
+        assert quantiles.mean() == pytest.approx(mean, abs=1e-3 * sd)
+        assert quantiles.std() == pytest.approx(sd, rel=2e-3)
 
 
 def test_many_cells_take_long_and_are_announced() -> None:

@@ -7,6 +7,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
+from binreps.errors import FitError
 from binreps.fits.exact.chart import Chart
 from binreps.fits.exact.lattice import REACH, Frame, Function, TooManyPointsError, flood
 from binreps.model import Float
@@ -16,6 +17,7 @@ _MOST = 1_000_000
 _TRIED = 2_000  # proposals, to see how many are lost
 _FEW_LOST, _FEW_LOST_IN_FOUR = 4.0, 40.0  # the highest ratio, above which points move closer together
 _CLOSEST = 0.1  # standard deviations between points
+_AT_ONCE, _GIVEN_UP = 500_000, 500  # proposals, and how many of them to a draw are too many
 
 Piece = tuple[Function, Chart, Frame]
 
@@ -83,9 +85,13 @@ def draw(pieces: list[Piece], size: int, rng: np.random.Generator) -> Float:
     were kept are thinned to what it would have kept.
     """
     proposals, highest = _close_enough(pieces, rng)
-    kept = np.empty((len(pieces[0][2].origin), 0))
+    kept, tried = np.empty((len(pieces[0][2].origin), 0)), 0
     while kept.shape[1] < size:
-        found, ratio = proposals.propose(int(1.2 * highest * (size - kept.shape[1])) + 60, rng)
+        if tried > _GIVEN_UP * (1 + size):
+            raise FitError("this posterior is too rough to draw from; its means and intervals stand")
+        wanted = min(int(1.2 * highest * (size - kept.shape[1])) + 60, _AT_ONCE)
+        found, ratio = proposals.propose(wanted, rng)
+        tried += wanted
         higher = max(highest, float(ratio.max()))
         kept = kept[:, rng.random(kept.shape[1]) * higher < highest]
         highest = higher

@@ -35,9 +35,10 @@ class Grid:
         peak = float(log_mass.max())
         if not np.isfinite(peak):
             raise NoMassError
-        mass = np.exp(log_mass - peak)
-        total = float(mass.sum())
-        self.mass = mass / total
+        self.mass = log_mass - peak
+        np.exp(self.mass, out=self.mass)
+        total = float(self.mass.sum())
+        self.mass /= total
         self.log_evidence = peak + math.log(total) + log_unit
 
     def expect(self, *values: Any) -> float:

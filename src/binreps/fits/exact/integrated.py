@@ -35,6 +35,7 @@ _TABLES = 1e-6  # of the ends of intervals: what cubics between the entries of a
 _BESIDE_POLES = 1e-6  # of a chance, where θ has poles so steep that far logits have mass: 3·10⁻⁷ were seen
 _LINES_LEFT_OUT = 1e-8  # of a chance, by lines of θ that are too light to count
 _SCORE_IN_FOUR = 1e-4  # where fitting once more takes seconds, and gains a digit
+_ENOUGH = 200_000  # points of a grid, to see where a posterior is
 _KEPT = 1e-3  # of the posterior that must still count once it is reweighted by a new record
 
 
@@ -143,17 +144,15 @@ class Integrated(Posterior):
 
     @cached_property
     def _heavy(self) -> tuple[Float, Float]:
-        """The points that matter of a grid, and their masses."""
-        grid = self._seen
-        mass = grid.mass.ravel()
-        matters = mass > 1e-10 * mass.max()
-        parameters = [np.broadcast_to(x, grid.mass.shape).ravel()[matters] for x in grid.parameters]
+        """The points that matter of a grid, or as many of them as tell where it is, and their masses."""
+        mass = self.grid.mass.ravel()
+        matters = np.flatnonzero(mass > 1e-10 * mass.max())
+        if matters.size > _ENOUGH:
+            matters = matters[np.linspace(0, matters.size - 1, _ENOUGH).astype(np.int64)]
+        index = np.unravel_index(matters, self.grid.mass.shape)
+        shape = self.grid.mass.shape
+        parameters = [np.broadcast_to(x, shape)[index] for x in self.grid.parameters]
         return np.stack(parameters), mass[matters] / mass[matters].sum()
-
-    @property
-    def _seen(self) -> Grid:
-        """Points from which a closer look starts."""
-        return self.grid
 
     def _chance(self, key: Key, new: bool) -> Estimate:
         if key[0] == 0:  # nothing was read: the prevalence

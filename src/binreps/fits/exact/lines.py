@@ -1,6 +1,4 @@
-"""The distribution of a number that is no axis of a rule: along the lines of a ridge, or from points.
-
-`Crossings` are lines of a chart of moments, along which logit θ runs: for what varies along a ridge.
+"""Lines of a chart of moments, along which logit θ runs: for what varies along a ridge.
 
 At fixed μ and v every rate, and the log odds of any record, is a smooth function of the place on a line, and
 the line's density a series that carries the powers of the prior at its ends. The mass where a number is below
@@ -17,9 +15,9 @@ from scipy.special import expit, logit
 
 from binreps.fits.exact.chart import Moments, Place, Stretch, unit
 from binreps.fits.exact.density import Density
-from binreps.fits.exact.gauss import Interval, Series, invert, jacobi_rule
+from binreps.fits.exact.gauss import Interval, Series, invert
 from binreps.fits.exact.lattice import TURNS, flood
-from binreps.fits.exact.marginal import Marginal, Panels, Scale
+from binreps.fits.exact.marginal import Marginal, Scale
 from binreps.fits.exact.rules import Lattices
 from binreps.fits.exact.tensor import weight_power
 from binreps.fits.posterior import weighted_quantiles
@@ -39,8 +37,6 @@ _MOST = 8_000  # lines
 _FEW, _DENSER = 14, 30.0  # points of a line: to see whether it matters; and of all, over the spacing of lines
 _STEPS = 4  # of the secant rule, towards a crossing
 _EDGE = 1e-15  # of a line: where it is taken to begin and to end
-_BINS = 32  # to a width of a blur
-_AROUND, _PANEL, _NODES = 6.0, 6.0, 20  # widths on either side, and to a panel with so many points
 
 
 class Bundle(NamedTuple):
@@ -192,32 +188,3 @@ def _reweighted(one: Bundle, weight: Callable[[Place], Float]) -> Bundle:
     z = one.series.interval.nodes(size)
     factor = weight(one.at(np.repeat(np.arange(lines), size), np.tile(z, lines))).reshape(lines, size)
     return one._replace(series=Series(one.series.interval, one.series.masses * factor))
-
-
-def blurred(points: tuple[Place, Float], asked: Asked, width: float) -> Panels:
-    """The distribution of a number from its values at the points of a lattice that is turned against it.
-
-    Each point is a Gaussian of so many standard deviations, times the polynomial that leaves all moments
-    below the eighth as they are.
-    """
-    place, mass = points
-    if asked.weight is not None:
-        mass = mass * asked.weight(place)
-    logits, mass = asked.logit(place), mass / mass.sum()
-    centre = float(logits @ mass)
-    stretch = Stretch(centre, min(4 * float(np.sqrt((logits - centre) ** 2 @ mass)), 2.0))
-    y = stretch.coordinate(logits)
-    width *= float(np.sqrt((y - y @ mass) ** 2 @ mass))
-    fine = width / _BINS
-    at = (y - y.min()) / fine
-    left = at.astype(np.int64)
-    share, size = mass * (at - left), int(left.max()) + 2
-    bins = np.bincount(left, mass - share, size) + np.bincount(left + 1, share, size)
-    reach = float(y.min()) - _AROUND * width, float(y.max()) + _AROUND * width
-    ends = np.linspace(*reach, int(np.ceil((reach[1] - reach[0]) / (_PANEL * width))) + 1)
-    inside = Interval(ends[:-1], ends[1:])
-    away = (inside.nodes(_NODES)[..., None] - y.min() - fine * np.arange(size)) / width
-    square = away**2
-    kernel = np.exp(-square / 2) * (105 - square * (105 - square * (21 - square)))
-    masses = kernel @ bins * jacobi_rule(_NODES, 0.0, 0.0).weights
-    return Panels([(inside, masses)], scale=Scale(asked.end, stretch))

@@ -25,7 +25,7 @@ from binreps.fits.exact.integrated import (
     has_cell,
 )
 from binreps.fits.exact.lattice import Frame, TooManyPointsError, frame_of
-from binreps.fits.exact.lines import Asked, Bundle, Crossings, blurred, bundles
+from binreps.fits.exact.lines import Asked, Bundle, Crossings, bundles
 from binreps.fits.exact.marginal import Marginal
 from binreps.fits.exact.rules import (
     OLDER_POWER,
@@ -34,7 +34,6 @@ from binreps.fits.exact.rules import (
     Lattices,
     Product,
     Rule,
-    box,
     log_mass,
     moments,
     trimmed,
@@ -50,7 +49,9 @@ from binreps.model import ALIKE, Float, Model, Prior
 
 _SMALL, _SMALL_IF_ROUGH = 700, 3000  # replicates up to which a product over the whole domain is worth a try
 _ROUGH = 1e-4  # sds: errors for which few points of it do
-_FEW_IN_BOX, _MOST_IN_BOX, _MOST = 3_000, 80_000, 400_000  # points of a lattice, before another rule is tried
+_MOST_IN_BOX, _MOST = 80_000, 400_000  # points of a lattice, before another rule is tried
+_LEAST_MOST, _MOST_IN_FOUR = 2_000_000, 40_000_000  # points of a product in four dimensions: most are empty
+_WORK_IN_FOUR = 300_000_000  # and those times cells
 _SMALL_PRODUCT = 100_000  # points of a product that is tried before any lattice
 _NO_RIDGE = 5_000  # individuals up to which what cannot be identified is no ridge yet
 _HOPELESS, _SLOWLY = 0.5, 0.01  # sds between two products of rules: no third will do, no fifth
@@ -67,10 +68,8 @@ _FIRST_LINES, _CLOSER, _CLOSEST_LINES = (
 _ON_LINES = 1e-8  # sds, or of a chance: lines that differ by less are close enough
 _TAILS = np.array([0.01, 0.05, 0.5, 0.95, 0.99])  # at which two densities are compared
 _MORE_THREADS = (1.0, 1.4, 2.0, 2.8)  # times the points of p and q that the fit needed: a score may jump
-_FEWER_THREADS = (0.7, 0.85, 1.0)  # in four dimensions
+_FEWER_THREADS, _MOST_THREADS = (0.7, 0.85, 1.0), 10_000  # in four dimensions, and about how many lines
 _CORRELATIONS = (1e-10, 1e-5, 0.003, 0.03, 0.15, 0.4, 0.7)  # from which modes are looked for
-_BLURS = 0.2, 0.28  # sds
-_WIDER = 4.0  # what the wider blur is off, over the other: (28/20)⁸ is 15
 
 
 class Agreed(NamedTuple):
@@ -88,16 +87,16 @@ def agree(rule: Rule, tol: float) -> Agreed:
     """
     before: list[Grid] = []
     found: Agreed | None = None
-    for grid in rule.grids():
+    for level, grid in enumerate(rule.grids()):
         if before:
-            last, *older = (min(_finite(grid.distance(one)), 1e100) for one in reversed(before[-2:]))
+            last, *older = (min(_finite(grid.distance(one)), 1e100) for one in reversed(before))
             found = Agreed(before[-1], grid, _error(grid, 2 * last))
             error = max([last**POWER, *(one**OLDER_POWER for one in older)])
-            if error < tol and len(before) >= rule.before:
+            if error < tol and level >= rule.before:
                 return found._replace(error=_error(grid, error))
-            if isinstance(rule, Product) and last > (_HOPELESS if len(before) < 3 else _SLOWLY):
+            if isinstance(rule, Product) and last > (_HOPELESS if level < 3 else _SLOWLY):
                 break
-        before.append(grid)
+        before = [*before[-1:], grid]
     if found is None:
         raise TooManyPointsError
     return found
@@ -176,16 +175,15 @@ def _rules(
     density = plain.centred(chart.place(chart.coordinates(*modes[:, :1])))
     if model is ALIKE and not counts.identifiable and counts.individuals > _NO_RIDGE:
         yield partial(moments, density, modes, _MOST)
-    most = min(_MOST, _MOST_IN_BOX * 30 // max(len(counts), 1)) if model is ALIKE else _MOST
+    if model is not ALIKE:
+        points = min(_MOST_IN_FOUR, max(_LEAST_MOST, _WORK_IN_FOUR // max(len(counts), 1)))
+        yield lambda: trimmed(density, modes, _MOST).up_to(points)
+        yield lambda: whole(density).up_to(points)
+        return
     with suppress(TooManyPointsError, NoMassError):
-        product = trimmed(density, modes, most)
+        product = trimmed(density, modes, min(_MOST, _MOST_IN_BOX * 30 // max(len(counts), 1)))
         if product.points(1) < _SMALL_PRODUCT * len(product.parts):
             yield lambda: product.up_to(4 * _SMALL_PRODUCT * len(product.parts))
-        if model is not ALIKE:
-            yield partial(box, density, modes, _FEW_IN_BOX)
-            yield lambda: product
-    if model is not ALIKE:
-        yield partial(box, density, modes, _MOST)
 
 
 def _modes(counts: CountTable, prior: Prior, density: Density, chart: Chart) -> Float:
@@ -242,7 +240,7 @@ class ExactPosterior(Integrated):
         def apart(one: Marginal, other: Marginal) -> float:
             return float(np.max(np.abs(one.quantile(_TAILS) - other.quantile(_TAILS)))) / sd
 
-        return self._settled(Asked(partial(_logit_of, axis=axis, end=end), end), apart)
+        return self._on_lines(Asked(partial(_logit_of, axis=axis, end=end), end), apart)
 
     def roughly(self, axis: int, probabilities: Float) -> Float:
         """As `Integrated` says, from the marginal where that is at hand."""
@@ -250,13 +248,8 @@ class ExactPosterior(Integrated):
             return np.asarray(self.marginal(axis).quantile(probabilities))
         return super().roughly(axis, probabilities)
 
-    def _settled(self, asked: Asked, apart: Callable[[Marginal, Marginal], float]) -> Marginal:
-        """The distribution of a number, from points or from closer and closer lines until two agree."""
-        if not self.lines_matter:
-            narrow, wide = (blurred(self._points(self.grid), asked, width) for width in _BLURS)
-            other = blurred(self._points(self.check), asked, _BLURS[0])
-            narrow.error = max(apart(narrow, wide) / _WIDER, SLOW * apart(narrow, other))
-            return narrow
+    def _on_lines(self, asked: Asked, apart: Callable[[Marginal, Marginal], float]) -> Marginal:
+        """The distribution of a number along a ridge, from closer and closer lines until two agree."""
         spacing, found = self._furthest(asked)
         while found.error > _ON_LINES and spacing > _CLOSEST_LINES:
             spacing, before = _CLOSER * spacing, found
@@ -289,17 +282,6 @@ class ExactPosterior(Integrated):
 
         return Asked(odds, None, (lambda place: np.exp(np.logaddexp(*classes(place)) - top)) if new else None)
 
-    def _points(self, grid: Grid) -> tuple[Place, Float]:
-        """The points of a grid that matter, and their masses."""
-        matters = grid.mass > 1e-10 * grid.mass.max()
-        chart = Box(self.model, self.region)
-        return chart.place(chart.coordinates(*(x[matters] for x in grid.parameters))), grid.mass[matters]
-
-    @property
-    def lines_matter(self) -> bool:
-        """Whether the posterior is a ridge, along which everything varies."""
-        return isinstance(self.rule, Lattices) and not isinstance(self.rule.charts[0], Box)
-
     def _bundles(self, spacing: float) -> list[Bundle]:
         assert isinstance(self.rule, Lattices)
         found: list[Bundle] = self._lines.get(spacing, partial(bundles, self.density, self.rule, spacing))
@@ -329,7 +311,7 @@ class ExactPosterior(Integrated):
 
     def _closer(self, key: Key, roughly: Estimate) -> Estimate:
         """A score from lines of θ, or from the twin."""
-        if self.lines_matter:
+        if isinstance(self.rule, Lattices):
             return roughly
         if self._singular:
             return self._twin._scored(key)
@@ -351,10 +333,13 @@ class ExactPosterior(Integrated):
 
     def _threads(self, level: int) -> tuple[list[Threads], Float] | None:
         """Products with more and more points of p and q: a score may jump."""
-        detail = _MORE_THREADS if len(self.mean) < 4 else _FEWER_THREADS
+        assert isinstance(self.grid, Tensors)
+        detail = _MORE_THREADS
+        if len(self.mean) > 3:
+            lines = sum(len(part.mass) for part in self.grid.parts)
+            detail = tuple(min(1.0, (_MOST_THREADS / lines) ** (1 / 3)) * part for part in _FEWER_THREADS)
         if level == len(detail):
             return None
-        assert isinstance(self.grid, Tensors)
         found = []
         for part in self.grid.parts:
             first, *others = (max(size, _LEAST_THREADS) for size in part.sizes)
@@ -382,7 +367,7 @@ class ExactPosterior(Integrated):
         def apart(one: Marginal, other: Marginal) -> float:
             return float(np.max(np.abs(expit(one.quantile(tails)) - expit(other.quantile(tails)))))
 
-        law = self._settled(self._of_record(key, new), apart)
+        law = self._on_lines(self._of_record(key, new), apart)
         return Estimate(expit(law.quantile(tails)), np.full(tails.size, max(law.error, 1e-9)))
 
     # Draws -----------------------------------------------------------------------------------------
@@ -414,7 +399,7 @@ def _logit_of(place: Place, axis: int, end: float) -> Float:
     """The logit of one parameter at places, as a share of its end."""
     if axis == 0:
         return place.u
-    log_x, log_rest = place.log_p if axis == 1 else place.log_q
+    log_x, log_rest = (place.log_p, place.log_q, *place.log_rest)[axis - 1]
     if end < 1:
         log_x = log_x - np.log(end)
         log_rest = np.log(np.maximum(-np.expm1(log_x), 1e-300))

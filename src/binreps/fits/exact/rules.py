@@ -35,9 +35,6 @@ POWER, OLDER_POWER = 1.05, 1.25
 """Error of a grid = (its distance from the last)^1.05, from the one before that ^1.25: for honesty less than
 theory has, which is 1.15 to 1.4 for each step."""
 
-CUT_IN_FOUR = 24.0
-"""In four dimensions points are dear, and 10⁻⁷ of a standard deviation is enough."""
-
 _SPACINGS = tuple(
     1.05 * 0.87**k for k in range(14)
 )  # in standard deviations: each error the power 1.15 … 1.3
@@ -234,7 +231,6 @@ class Lattices(Rule):
     def __init__(self, density: Density, charts: list[Chart], frames: list[Frame], most: int) -> None:
         super().__init__(density)
         self.charts, self.frames, self.most = charts, frames, most
-        self.cut = CUT if charts[0].dim < 4 else CUT_IN_FOUR
 
     def grids(self) -> Iterator[Grid]:
         """As `Rule` says."""
@@ -244,18 +240,12 @@ class Lattices(Rule):
             except TooManyPointsError:
                 return
 
-    def up_to(self, most: int) -> Lattices:
-        """The same lattices, with more points."""
-        return Lattices(self.density, self.charts, self.frames, most)
-
     def grid(self, spacing: float, turn: int) -> Grid:
         """One grid; those of different turns share neither points nor directions."""
         parameters, logs, left = [], [], self.most
         for chart, frame in zip(self.charts, self.frames, strict=True):
             origin, basis = turned(frame, spacing, turn)
-            x, value = flood(
-                log_mass(self.density, chart), origin, basis, frame.seeds, spacing, cut=self.cut, most=left
-            )
+            x, value = flood(log_mass(self.density, chart), origin, basis, frame.seeds, spacing, most=left)
             left -= value.size
             volume = np.log(spacing) * len(x) + np.sum(np.log(np.abs(np.diag(frame.basis))))
             parameters.append(np.stack(chart.place(x).parameters))
@@ -278,29 +268,13 @@ def log_mass(density: Density, chart: Chart, weight: Callable[[Place], Float] | 
     return function
 
 
-def box(density: Density, modes: Float, most: int) -> Lattices:
-    """The lattice that follows the highest mode; `modes` are points near each, as columns, the best first."""
-    chart = Box(density.model, density.prior.region)
-    function = log_mass(density, chart)
-    starts = chart.coordinates(*modes)
-    peak = climb(function, starts[:, 0], first_width(density))
-    others = starts[:, function(starts) > peak.value - CUT]
-    better, frame = _fitted(density, chart, peak, others)
-    return Lattices(density, [better], [frame], most)
-
-
-def _fitted(density: Density, chart: Chart, peak: Peak, others: Float) -> tuple[Chart, Frame]:
-    """The chart and the frame that follow the density as a coarse lattice around a mode sees it, twice.
-
-    Seeds are that mode and other points.
-    """
-    function, seeds = log_mass(density, chart), np.concatenate([peak.x[:, None], others], axis=1)
-    cut = _COARSE_CUT if chart.dim < 4 else _COARSE_CUT / 2
-    x, mass, _ = _seen(function, peak, cut, _COARSE_MOST * 8 ** (chart.dim - 3))
-    logits = np.stack([stretch.logit(w) for stretch, w in zip(chart.stretches, seeds, strict=True)])
+def _fitted(density: Density, chart: Chart, peak: Peak) -> tuple[Chart, Frame]:
+    """The chart and the frame that follow the density as a coarse lattice around a mode sees it."""
+    x, mass, _ = _seen(log_mass(density, chart), peak, _COARSE_CUT, _COARSE_MOST)
+    logits = np.stack([stretch.logit(w) for stretch, w in zip(chart.stretches, peak.x, strict=True)])
     chart, x = chart.fitted(x, mass)
     origin, basis, _ = frame_of(x, mass)
-    return chart, Frame(origin, basis, chart.at_logits(logits))
+    return chart, Frame(origin, basis, chart.at_logits(logits)[:, None])
 
 
 def moments(density: Density, modes: Float, most: int) -> Lattices:
@@ -314,8 +288,7 @@ def moments(density: Density, modes: Float, most: int) -> Lattices:
     if not found:
         raise TooManyPointsError
     top = max(size for *_, size in found)
-    none = np.empty((3, 0))
-    fitted = [_fitted(density, chart, peak, none) for chart, peak, size in found if size > top - CUT]
+    fitted = [_fitted(density, chart, peak) for chart, peak, size in found if size > top - CUT]
     return Lattices(density, [chart for chart, _ in fitted], [frame for _, frame in fitted], most)
 
 

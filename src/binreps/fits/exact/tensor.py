@@ -210,12 +210,13 @@ def tensor_marginal(density: Density, grid: Tensor, axis: int) -> tuple[Interval
     """The density of one rate as an interval and masses, from a grid with twice the points on its axis.
 
     A rule of n points integrates like a polynomial of degree 2n but interpolates like one of degree n; in a
-    tail the other axes need some more. The
-    false-negative rate needs a grid of its own where the region's square has it second.
+    tail the other axes need some more, where they are not many already. The false-negative rate needs a grid
+    of its own where the region's square has it second.
     """
     q_first = axis == 2 and density.prior.better_than_chance
     along = 1 if q_first else axis
-    sizes = tuple(2 * size if i == along else size * 6 // 5 for i, size in enumerate(grid.sizes))
+    more = 6 if len(grid.sizes) < 4 else 5
+    sizes = tuple(2 * size if i == along else size * more // 5 for i, size in enumerate(grid.sizes))
     fine = Tensor(density, sizes, _exchanged(grid) if q_first else grid.ends, q_first)
     end, inside = (density.prior.region.end if axis in (1, 2) else 1.0), fine.axes[along]
     on_axis = Interval(end * inside.lower, end * inside.upper, inside.a, inside.b)
