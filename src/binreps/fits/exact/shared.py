@@ -35,7 +35,7 @@ from binreps.fits.exact.threads import Threads, heavy
 from binreps.fits.posterior import Estimate, Key, Memory
 from binreps.model import ALIKE, Float, Prior
 
-_ROUGH, _FINE = (6, 0.03), (11, 1e-6)  # points of a cell's side, what may be missed: to look, to integrate
+_ROUGH, _FINE = (6, 0.03), (11, 3e-7)  # points of a cell's side, what may be missed: to look, to integrate
 _FEW_POINTS = (6, 8)  # of a cell's side, for the first lines of θ
 _MORE, _MOST_POINTS = 2, 16  # points of a side that a grid has more than the one before it, and the most
 _GOOD = 1e-7  # sds: errors that are no smaller are worth a finer grid
@@ -159,13 +159,15 @@ class Shared:
         )
         self.check = SharedGrid(self, order - _MORE, self.theta - _MORE)
         self.grid = SharedGrid(self, order, self.theta)
-        while SLOW * (distance := self.grid.distance(self.check)) > _GOOD and self.grid.order < _MOST_POINTS:
+        slow = SLOW
+        while slow * (distance := self.grid.distance(self.check)) > _GOOD and self.grid.order < _MOST_POINTS:
+            slow = SLOW**2  # cells that asked for more are rough for both grids
             finer = SharedGrid(self, self.grid.order + _MORE, self.grid.theta + _MORE)
             self.check, self.grid = self.grid, finer
         self.mean, self.sd, self.log_evidence = self.grid.mean, self.grid.sd, self.grid.log_evidence
         rounding = float(np.finfo(float).eps * np.max(self.mean / np.maximum(self.sd, 1e-300)))
         noise = noise if not any(table.identifiable for table in tables) else 0.0
-        self.error = max(SLOW * distance, LEAST_ERROR, rounding, noise)
+        self.error = max(slow * distance, LEAST_ERROR, rounding, noise)
 
     def _noise(self) -> float:
         """The rounding of the log likelihood along a ridge: of results that are not like all others."""
