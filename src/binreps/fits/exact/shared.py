@@ -35,7 +35,7 @@ from binreps.fits.exact.threads import Threads, heavy
 from binreps.fits.posterior import Estimate, Key, Memory
 from binreps.model import ALIKE, Float, Prior
 
-_ROUGH, _FINE = (6, 0.03), (11, 3e-7)  # points of a cell's side, what may be missed: to look, to integrate
+_ROUGH, _FINE = (6, 0.03), (11, 7e-7)  # points of a cell's side, what may be missed: to look, to integrate
 _FEW_POINTS = (6, 8)  # of a cell's side, for the first lines of θ
 _MORE, _MOST_POINTS = 2, 16  # points of a side that a grid has more than the one before it, and the most
 _GOOD = 1e-7  # sds: errors that are no smaller are worth a finer grid
