@@ -350,11 +350,10 @@ class SharedPosterior(Integrated):
             return self._by_moments()
         before, grid = self.shared.check, self.shared.grid
         while True:
-            panels = self._panels(grid)
-            other = [before.theta_masses(self.which, inside) for inside, _ in panels]
-            change = sum(
-                float(np.abs(mass - one).sum()) for (_, mass), one in zip(panels, other, strict=True)
-            )
+            other = self._panels(before)
+            panels = [(inside, grid.theta_masses(self.which, inside)) for inside, _ in other]
+            pairs = zip(panels, other, strict=True)
+            change = sum(float(np.abs(mass - one).sum()) for (_, mass), (_, one) in pairs)
             finer = self.shared.finer(grid) if change > _AGREED else None
             if finer is None:
                 break
