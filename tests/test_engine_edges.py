@@ -26,7 +26,7 @@ from binreps import (
     fit_populations,
 )
 from binreps.decide.predictive import predictive_counts
-from reference import Reference
+from reference import LIGHT, Reference
 from shared_data import cannot_run
 
 pytestmark = pytest.mark.slow
@@ -494,3 +494,12 @@ def test_scores_where_the_prevalence_has_steep_poles() -> None:
     fit, oracle = fit_bayes(counts, prior), Reference(counts, prior, both=False)
     for n, s in ((5, 0), (6, 0), (6, 1)):
         assert abs(fit.score(n, s) - oracle.side.score(n, s)) < fit.score_error(n, s) < 1e-5
+
+
+@pytest.mark.parametrize(("weight", "better"), [([22411, 22933], False), ([14171, 4064], True)])
+def test_the_error_of_single_replicates_holds(weight: list[int], better: bool) -> None:
+    """Cells that were too few, with refined grids on them that agreed, were off by 1.8e-7 for 4e-8."""
+    counts, prior = CountTable([1, 1], [0, 1], weight), Prior(better_than_chance=better)
+    fit, truth = fit_bayes(counts, prior), Reference(counts, prior, LIGHT, both=False)
+    off = [np.array([*fit.rates]) - truth.mean, np.array([*fit.sd]) - truth.sd]
+    assert np.max(np.abs(off) / truth.sd) < fit.error < 1e-6
