@@ -161,7 +161,7 @@ class Shared:
         self.grid = SharedGrid(self, order, self.theta)
         slow = SLOW
         while slow * (distance := self.grid.distance(self.check)) > _GOOD and self.grid.order < _MOST_POINTS:
-            slow = SLOW**2  # cells that asked for more are rough for both grids
+            slow = 2 * SLOW  # cells that asked for more are rough for both grids
             finer = SharedGrid(self, self.grid.order + _MORE, self.grid.theta + _MORE)
             self.check, self.grid = self.grid, finer
         self.mean, self.sd, self.log_evidence = self.grid.mean, self.grid.sd, self.grid.log_evidence
