@@ -170,10 +170,6 @@ def frame_of(x: Float, mass: Float) -> Frame:
 TURNS: dict[int, tuple[Float, Float]] = {
     2: (np.array([[1, -1], [1, 1]]) / np.sqrt(2), np.array([[0.9, -(0.19**0.5)], [0.19**0.5, 0.9]])),
     3: (np.array([[2, -1, 2], [2, 2, -1], [-1, 2, 2]]) / 3, np.eye(3) - 2 / 3),
-    4: (
-        np.array([[1, 1, 1, 1], [1, -1, 1, -1], [1, 1, -1, -1], [1, -1, -1, 1]]) / 2,
-        np.array([[7, 1, 7, 1], [7, 1, -7, -1], [1, -7, 1, -7], [1, -7, -1, 7]]) / 10,
-    ),
 }
 """Two rotations that take every axis near a diagonal: a density that is rough along an axis, as one beside an
 end of its domain is, is seen at many more places than it would be by planes across that axis."""

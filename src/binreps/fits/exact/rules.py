@@ -1,17 +1,17 @@
-"""Which rule integrates a posterior: a product of Gauss rules, a lattice in the box or in the moments."""
+"""Which rule integrates a posterior: a product of Gauss rules, or lattices in the moments."""
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import combinations, count
 from typing import NamedTuple
 
 import numpy as np
 from scipy.special import expit
 
-from binreps.fits.exact.chart import Box, Chart, Place, pieces
+from binreps.fits.exact.chart import Box, Chart, pieces
 from binreps.fits.exact.density import Density
 from binreps.fits.exact.grid import Grid, NoMassError
 from binreps.fits.exact.lattice import (
@@ -254,15 +254,13 @@ class Lattices(Rule):
         return Grid(tuple(np.concatenate(parameters, axis=1)), np.concatenate(logs), unit)
 
 
-def log_mass(density: Density, chart: Chart, weight: Callable[[Place], Float] | None = None) -> Function:
-    """The logarithm of the posterior density of a chart's coordinates, times e^weight if one is given."""
+def log_mass(density: Density, chart: Chart) -> Function:
+    """The logarithm of the posterior density of a chart's coordinates."""
 
     def function(x: Float) -> Float:
         place = chart.place(x)
         with np.errstate(invalid="ignore"):
             value = density(place) + place.log_volume
-            if weight is not None:
-                value = value + weight(place)
         return np.where(np.isnan(value), -np.inf, value)  # ∞ − ∞ beyond what floats hold
 
     return function
