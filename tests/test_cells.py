@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
@@ -56,3 +58,18 @@ def test_the_density_of_either_logit_is_that_of_the_other_by_symmetry() -> None:
         means.append(float(np.sum(sums * inside.nodes(12)) / sums.sum()))
     assert_allclose(means[0], means[1], rtol=1e-8)
     assert_allclose(means[0], np.sum(mass * first) / mass.sum(), rtol=1e-8)
+
+
+@pytest.mark.parametrize("at", [-0.344, -3.4, -0.127 - 0.254])
+def test_a_layer_between_the_outermost_points_of_a_cell_is_seen(at: float) -> None:
+    """Of a cell of 3.75 logits two points may be alike on either side of it; a peak elsewhere is higher."""
+
+    def layer(x: np.ndarray, y: np.ndarray) -> np.ndarray:
+        thin = -((x - at) ** 2) / (2 * 0.0106**2) - (y + 1.8) ** 2
+        peak = 3 - ((x - at) ** 2 + (y + 30) ** 2) / (2 * 0.01**2)
+        return np.logaddexp(thin, peak)
+
+    inside = (1 + math.erf(1.8)) / 2
+    wanted = 0.0106 * np.sqrt(2) * np.pi * inside + np.exp(3) * 2 * np.pi * 0.01**2
+    square = Cells(np.full((2, 1), -120.0), np.full((2, 1), 120.0), np.zeros(1, bool))
+    assert integral(layer, square)[0] == pytest.approx(wanted, rel=1e-6)

@@ -503,3 +503,39 @@ def test_the_error_of_single_replicates_holds(weight: list[int], better: bool) -
     fit, truth = fit_bayes(counts, prior), Reference(counts, prior, LIGHT, both=False)
     off = [np.array([*fit.rates]) - truth.mean, np.array([*fit.sd]) - truth.sd]
     assert np.max(np.abs(off) / truth.sd) < fit.error < 1e-6
+
+
+# --- what the trial of stated errors found -----------------------------------------------------------------
+
+
+def test_a_layer_between_the_last_points_of_a_cell_is_not_lost() -> None:
+    """If nobody is positive, q is whatever the prior says, along a layer in p: a sixth of this posterior.
+
+    It ran between the last two points of a cell, which were alike, and was left out with a stated 10⁻¹⁰.
+    """
+    counts, prior = CountTable([2, 2, 7], [0, 1, 3], [577, 5, 4914]), Prior(better_than_chance=True)
+    fit, truth = fit_bayes(counts, prior), Reference(counts, prior, LIGHT, both=False)
+    assert fit.log_evidence == pytest.approx(truth.log_evidence, abs=1e-7)
+    found = np.array([*fit.rates, *fit.sd]) - [*truth.mean, *truth.sd]
+    assert np.max(np.abs(found) / [*truth.sd, *truth.sd]) <= fit.error + 1e-8
+
+
+def test_the_density_of_q_has_the_points_that_p_needs() -> None:
+    """Better than chance its grid has q first; with the points of the first grid p was too coarse on it."""
+    n, s = [2, 2, 2, 3, 3, 3, 3, 4, 4, 4, 4, 4], [0, 1, 2, 0, 1, 2, 3, 0, 1, 2, 3, 4]
+    known = [0, None, None, None, None, 1, None, 0, None, None, 1, 0]
+    counts = CountTable(n, s, [14, 5, 1, 17, 2, 1, 1, 17, 2, 3, 1, 1], known)
+    prior = Prior(better_than_chance=True)
+    fit, truth = fit_bayes(counts, prior), Reference(counts, prior, LIGHT, both=False)
+    for tail in (0.05, 0.95):
+        end = float(fit.quantile(tail).false_negative)
+        off = (truth.cdf(2, end) - tail) / truth.density(2, end) / truth.sd[2]
+        assert abs(off) <= fit.error + fit.marginal("false_negative").error + 1e-9
+
+
+def test_scores_say_what_rounding_beside_a_prevalence_of_one_takes() -> None:
+    """Everyone was positive twice: a millionth of the posterior is so near to 1 that floats have no odds."""
+    counts, prior = CountTable([1, 2], [1, 2], [161, 7787]), Prior(better_than_chance=True)
+    fit, truth = fit_bayes(counts, prior), Reference(counts, prior, LIGHT, both=False)
+    for n, s in ((5, 0), (6, 0), (6, 1), (4, 3)):
+        assert abs(fit.score(n, s) - truth.side.score(n, s)) <= fit.score_error(n, s) + 1e-8

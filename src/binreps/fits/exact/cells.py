@@ -116,17 +116,20 @@ def resolve(function: LogDensity, cells: Cells, order: int, tol: float, most: in
 
 
 def _rise(values: Float, top: Float) -> Float:
-    """How much lower than its largest value a cell is beside it, along each axis."""
+    """How much lower than its largest value a cell is beside it, along each axis: no less than a peak rises.
+
+    A peak between two points has the next point on either side to tell of it. Beside the first or the last
+    of a row there is none: two points that a peak lies between may be alike, so the third is asked as well.
+    """
     cells, order = np.arange(top.size), values.shape[1]
     i, j = np.divmod(values.reshape(top.size, -1).argmax(axis=1), order)
-    beside = [
-        np.minimum(
-            values[cells, np.maximum(i - a, 0), np.maximum(j - b, 0)],
-            values[cells, np.minimum(i + a, order - 1), np.minimum(j + b, order - 1)],
-        )
-        for a, b in ((1, 0), (0, 1))
-    ]
-    return np.asarray(np.minimum(top - np.stack(beside), 1e300))
+
+    def beside(k: NDArray[np.int64]) -> list[NDArray[np.int64]]:
+        return [np.where(k > 0, k - 1, 2), np.where(k < order - 1, k + 1, order - 3)]
+
+    first = np.minimum(*(values[cells, k, j] for k in beside(i)))
+    second = np.minimum(*(values[cells, i, k] for k in beside(j)))
+    return np.asarray(np.minimum(top - np.stack([first, second]), 1e300))
 
 
 def _missed(shape: Float, axis: int) -> Float:

@@ -31,7 +31,7 @@ SCORE_ENDS = 2.5e-5
 """Of the ends of its interval, which with half as many lines again move much less."""
 
 _ODDS = 0.02  # of their log odds: two digits of an end beside 0 or 1, give or take one
-_TABLES = 1e-6  # of the ends of intervals: what cubics between the entries of a table are off
+_TABLES = 2e-6  # of the ends of intervals: what cubics between the entries of a table are off
 _BESIDE_POLES = 1e-6  # of a chance, where θ has poles so steep that far logits have mass: 3·10⁻⁷ were seen
 _LINES_LEFT_OUT = 1e-8  # of a chance, by lines of θ that are too light to count
 _SCORE_IN_FOUR = 1e-4  # where fitting once more takes seconds, and gains a digit

@@ -65,6 +65,7 @@ _FIRST_LINES, _CLOSER, _CLOSEST_LINES = (
     0.8,
     0.5,
 )  # sds between lines: closer ones cost more than they tell
+_BESIDE_ONE = 1e-15  # of which floats have no two digits left
 _ON_LINES = 1e-8  # sds, or of a chance: lines that differ by less are close enough
 _TAILS = np.array([0.01, 0.05, 0.5, 0.95, 0.99])  # at which two densities are compared
 _MORE_THREADS = (1.0, 1.4, 2.0, 2.8)  # times the points of p and q that the fit needed: a score may jump
@@ -301,13 +302,19 @@ class ExactPosterior(Integrated):
     def _scored(self, key: Key) -> Estimate:
         """E[P(T = 1 | s)] on the grids, or from closer looks where these may miss a jump."""
         value, other = (self._mean(nodes, key, new=False) for nodes in reversed(list(self.nodes())))
-        error = SLOW * abs(value - other) + self.error * (1e-3 if len(self.mean) < 4 else 1.0)
+        error = SLOW * abs(value - other) + self.error * (1e-3 if len(self.mean) < 4 else 1.0) + self._rounded
         found = Estimate(value, error)
         unseen = isinstance(self.grid, Tensors) and not has_cell(self.counts, key)
         if unseen or (error > SCORE_TOLERANCE and len(self.mean) < 4):
             better = self._closer(key, found)
             found = better if unseen or better.error < error else found
         return Estimate(min(max(found.value, 0.0), 1.0), max(found.error, 1e-12))
+
+    @cached_property
+    def _rounded(self) -> float:
+        """The mass of points so near to θ = 1 that floats lose the odds of it."""
+        theta = np.broadcast_to(self.grid.parameters[0], self.grid.mass.shape)
+        return float(self.grid.mass[theta > 1 - _BESIDE_ONE].sum())
 
     def _closer(self, key: Key, roughly: Estimate) -> Estimate:
         """A score from lines of θ, or from the twin."""

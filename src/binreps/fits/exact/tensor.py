@@ -211,12 +211,14 @@ def tensor_marginal(density: Density, grid: Tensor, axis: int) -> tuple[Interval
 
     A rule of n points integrates like a polynomial of degree 2n but interpolates like one of degree n; in a
     tail the other axes need some more, where they are not many already. The false-negative rate needs a grid
-    of its own where the region's square has it second.
+    of its own where the region's square has it second; there either error rate has the points of the other.
     """
     q_first = axis == 2 and density.prior.better_than_chance
     along = 1 if q_first else axis
     more = 6 if len(grid.sizes) < 4 else 5
-    sizes = tuple(2 * size if i == along else size * more // 5 for i, size in enumerate(grid.sizes))
+    theta, *errors = grid.sizes
+    needed = (theta, *([max(errors)] * len(errors) if q_first else errors))
+    sizes = tuple(2 * size if i == along else size * more // 5 for i, size in enumerate(needed))
     fine = Tensor(density, sizes, _exchanged(grid) if q_first else grid.ends, q_first)
     end, inside = (density.prior.region.end if axis in (1, 2) else 1.0), fine.axes[along]
     on_axis = Interval(end * inside.lower, end * inside.upper, inside.a, inside.b)
