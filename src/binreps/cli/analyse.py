@@ -35,6 +35,7 @@ _SHOWN_GROUPS = 30
 
 
 def analyse_command(
+    context: typer.Context,
     data: opt.Data = None,
     individual: opt.Individual = None,
     result: opt.Result = None,
@@ -107,8 +108,11 @@ def analyse_command(
             analysis = stack.enter_context(analysing(path, settings, **how))
         _print(analysis, as_json)
         if out is not None:
+            from binreps.show.folder import write_folder  # the answer was printed without it
+
             with busy("writing"):
-                files = analysis.write(out, parquet=parquet, memory=memory, title=title, author=author)
+                how = {"title": title, "author": author, "pen": context.obj}
+                files = write_folder(analysis, out, parquet=parquet, memory=memory, **how)
             if not as_json:
                 print(f"\nWritten to {out}: {', '.join(file.name for file in files)}")
 

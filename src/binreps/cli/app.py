@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import signal
 import sys
 from collections.abc import Sequence
@@ -63,7 +64,25 @@ class _Commands(typer.core.TyperGroup):
         """The command to run."""
         if args[0] not in _COMMANDS:
             return super().resolve_command(ctx, args)
+        if _will_draw(args):
+            ctx.obj = _begun(ctx)
         return args[0], command(args[0]), args[1:]
+
+
+def _will_draw(words: list[str]) -> bool:
+    """Whether a command will write a report with figures."""
+    given = {word.partition("=")[0] for word in words}
+    return words[0] == "analyse" and "--out" in given and not {"--by", "--help"} & given
+
+
+def _begun(ctx: Any) -> Any:
+    """A pen, begun before the command is loaded and put away when it ends."""
+    from binreps.show.pen import new_pen
+
+    pen = new_pen()
+    if pen is not None:
+        ctx.call_on_close(pen.close)
+    return pen
 
 
 def command(name: str) -> Any:
@@ -83,6 +102,7 @@ app = typer.Typer(
 )
 
 
+_GARBAGE = 50_000  # new objects until garbage is looked for: modules make them, and all of these stay
 _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
@@ -111,6 +131,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the program and leave with its exit code: 0 fine, 2 bad usage or data, 1 a mistake of ours."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
+    gc.set_threshold(_GARBAGE)
     for number in _ENDING:
         if signal.getsignal(number) is signal.SIG_DFL:  # nohup, which ignores one, is respected
             signal.signal(number, _end)

@@ -59,6 +59,7 @@ _LEAST_LOG = -650.0  # of a likelihood: times any node of θ it is a number stil
 _CUT_TAILS = 1e-10  # the least error that is claimed, as in `BayesFit.error`
 _MOST_KINDS = 80  # kinds of individuals up to which a product of matrices pays
 _MOST_VALUES = 60_000  # of a product of matrices, so that it stays in the processor's cache
+_ALONE = 2**19  # multiplications that BLAS makes without threads of its own, which get in the way of ours
 _TOGETHER = 128  # tables that share the work
 _SEARCHED, _MOST_CELLS = 256, 2**14  # tables of one search for modes, and their cells altogether
 _CHUNK = 16  # tables that one process is given at a time
@@ -377,7 +378,11 @@ class Lattice:
     def _peaks(self) -> Float:
         """About the highest log mass of each table: a unit in which no exponential overflows."""
         factors = self._factors(slice(None), 0.0)
-        each = [(factors @ rows).max(axis=1) for rows, _ in self.slabs((12, 12, 12))]
+        parts = np.array_split(factors, -(-factors.size * 12**2 // _ALONE))
+        each = [
+            np.concatenate([(part @ rows).max(axis=1) for part in parts])
+            for rows, _ in self.slabs((12, 12, 12))
+        ]
         return np.asarray(np.max(each, axis=0))
 
     def _factors(self, some: Any, unit: Any) -> Float:
@@ -395,7 +400,8 @@ class Lattice:
         factors = self._factors(some, self.log_unit[some, None])
         lines = [np.zeros((len(factors), size)) for size in (*sizes, len(self.kinds) if self.scored else 0)]
         width, ones = sizes[0] * sizes[2], np.ones(sizes[0])
-        buffer = np.empty((max(1, _MOST_VALUES // width), width))
+        most = min(_MOST_VALUES, _ALONE // factors.shape[1])
+        buffer = np.empty((max(1, most // width), width))
         for j, (rows, chances) in enumerate(self.slabs(sizes)):
             near = np.flatnonzero(matters[:, j])
             for here in (near[i : i + len(buffer)] for i in range(0, near.size, len(buffer))):

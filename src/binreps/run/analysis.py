@@ -492,7 +492,7 @@ class Analysis:
         """
         from binreps.show.folder import write_folder  # what shows an analysis comes after it on the road
 
-        how = {"title": title, "author": author}
+        how: Any = {"title": title, "author": author}
         return write_folder(self, folder, parquet=parquet, memory=memory, **how)
 
     @kinds_checked

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from typing import Any, NamedTuple
 
 from binreps.run.analysis import Analysis, Part, drawn
@@ -22,22 +22,22 @@ class Figure(NamedTuple):
     view: View
 
 
-def figures(analysis: Analysis) -> Iterator[Figure]:
-    """Every figure that these data allow, in the order of the report."""
+def figures(analysis: Analysis, without: Container[str] = ()) -> Iterator[Figure]:
+    """Every figure that these data allow, in the order of the report, but for those of some names."""
     if analysis.shared is not None:
         caption = "Prevalence of each population, and the error rates that they share, with their intervals."
         yield Figure(
             "populations", caption, view_of(plot.populations, analysis.shared, level=analysis.settings.level)
         )
     for part in analysis.parts[:_MOST_PARTS]:
-        for figure in _part_figures(part, analysis):
+        for figure in _part_figures(part, analysis, without):
             where = "" if part.name is None else f"{part.name}: "
             yield figure._replace(caption=where + figure.caption)
     caption = "Expected cost of each answer against the probability of being positive; the cheapest is thick."
     yield Figure("risks", caption, view_of(plot.risks, analysis.settings.loss))
 
 
-def _part_figures(part: Part, analysis: Analysis) -> Iterator[Figure]:
+def _part_figures(part: Part, analysis: Analysis, without: Container[str]) -> Iterator[Figure]:
     """The figures of one population."""
     settings = analysis.settings
     thresholds = settings.loss.thresholds
@@ -58,7 +58,7 @@ def _part_figures(part: Part, analysis: Analysis) -> Iterator[Figure]:
             "other methods."
         )
         yield Figure("rates", caption, view_of(plot.rates, shown, others, level=settings.level))
-    if part.sizes:
+    if part.sizes and "decisions" not in without:
         caption = "What to answer for the next individual, for every result, with the probability in percent."
         yield Figure("decisions", caption, view_of(plot.decisions, part.decisions))
     if part.sources is None and any(score is not None and score == score for score in part.scored["score"]):

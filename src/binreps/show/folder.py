@@ -10,7 +10,8 @@ from binreps.errors import OptionError
 from binreps.run.analysis import Analysis, Source
 from binreps.run.save import write_json
 from binreps.run.scores import scored, together
-from binreps.show.report import report
+from binreps.show.pen import Pen
+from binreps.show.report import begin, report
 from binreps.show.summary import summary
 from binreps.tables.write import replacing_all, write_table
 
@@ -23,17 +24,20 @@ def write_folder(
     memory: str | None = None,
     title: str = "",
     author: str = "",
+    pen: Pen | None = None,
 ) -> list[Path]:
-    """Write what `Analysis.write` promises; all its files appear, or none does."""
+    """Write what `Analysis.write` promises; all its files appear, or none does. A pen draws meanwhile."""
     sources = analysis.main.sources
     third = "decision_table.csv" if sources is None else "sources.csv"
     names = ["report.html", "scores.parquet" if parquet else "scores.csv", third, "summary.json"]
-    with _new_files(folder, names, analysis.source) as files, scored(analysis, memory=memory) as everyone:
-        everyone.write(files[1])
-        table = together(analysis, "decisions") if sources is None else sources
-        write_table(table, files[2], everyone.connection)
-        write_json(summary(analysis), files[3])
-        page = report(analysis, everyone.rows, names[1], title=title, author=author)
+    with _new_files(folder, names, analysis.source) as files:
+        drawings = None if pen is None else begin(analysis, pen.draw)
+        with scored(analysis, memory=memory) as everyone:
+            everyone.write(files[1])
+            table = together(analysis, "decisions") if sources is None else sources
+            write_table(table, files[2], everyone.connection)
+            write_json(summary(analysis), files[3])
+            page = report(analysis, everyone.rows, names[1], title=title, author=author, drawings=drawings)
         files[0].write_text(page, encoding="utf-8")
     return [Path(folder, name) for name in names]
 

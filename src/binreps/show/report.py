@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date
-from typing import Any
+from functools import partial
+from typing import Any, NamedTuple
 
 from binreps._version import __version__
 from binreps.run.analysis import Analysis, Estimate, Part
 from binreps.show.figures import Figure, figures
+from binreps.show.grammar import View
 from binreps.show.pages import SIGNS, page
 from binreps.show.theme import FONT, to_svg
 from binreps.show.wording import (
@@ -49,6 +51,22 @@ _JUDGED = {
 }
 
 
+class Drawing(NamedTuple):
+    """A figure that was begun, and what waits for its SVG."""
+
+    figure: Figure
+    svg: Callable[[], str]
+
+
+def begin(
+    analysis: Analysis, draw: Callable[[View], Callable[[], str]] = lambda view: partial(to_svg, view)
+) -> list[Drawing]:
+    """Begin the figures of a report, by a pen or by what draws each when it is asked for."""
+    wide = any(max(part.sizes, default=0) > _LATTICE for part in analysis.parts)
+    without = () if wide else ("decisions",)  # the triangle says the same
+    return [Drawing(one, draw(one.view)) for one in figures(analysis, without)]
+
+
 def report(
     analysis: Analysis,
     individuals: Table | None = None,
@@ -56,6 +74,7 @@ def report(
     *,
     title: str = "",
     author: str = "",
+    drawings: Sequence[Drawing] | None = None,
 ) -> str:
     """The report of an analysis as an HTML page: a clinical summary, then methods, checks, figures, everyone.
 
@@ -69,6 +88,8 @@ def report(
     title : str
         The data's name if it is not given.
     author : str
+    drawings : sequence of Drawing, optional
+        Its figures where they were begun before; drawn now if not given.
 
     Returns
     -------
@@ -88,7 +109,7 @@ def report(
         answers=_answers(analysis.answers),
         key=threshold_words(analysis.settings.loss),
         rule=cost_words(analysis.settings.loss),
-        figures=_drawn(analysis),
+        figures=_drawn(begin(analysis) if drawings is None else drawings),
         individuals=individuals,
         chances=[_added(individuals, name) for name in ("score", "lower", "upper", "without")],
         scores_file=scores_file,
@@ -245,24 +266,21 @@ def _added(individuals: Table | None, name: str) -> str:
     return f"binreps_{name}" if individuals is not None and "binreps_score" in individuals.columns else name
 
 
-def _drawn(analysis: Analysis) -> Sequence[tuple[str, str, Any]]:
+def _drawn(drawings: Iterable[Drawing]) -> Sequence[tuple[str, str, Any]]:
     """Name, caption and drawing of every figure."""
-    wide = any(max(part.sizes, default=0) > _LATTICE for part in analysis.parts)
     return [
-        (one.name, one.caption, _svg(one, i))
-        for i, one in enumerate(figures(analysis))
-        if one.name != "decisions" or wide  # otherwise the triangle says the same
+        (figure.name, figure.caption, _inside(figure.caption, svg(), i))
+        for i, (figure, svg) in enumerate(drawings)
     ]
 
 
-def _svg(figure: Figure, number: int) -> Any:
+def _inside(caption: str, svg: str, number: int) -> Any:
     """A figure that scales with its column, with ids of its own and its caption for those who listen."""
     from markupsafe import Markup, escape
 
-    text = _hover(to_svg(figure.view))
-    text = re.sub(r"\b(id=\"|url\(#|href=\"#)(clip|gradient)", rf"\1f{number}\2", text)
+    text = re.sub(r"\b(id=\"|url\(#|href=\"#)(clip|gradient)", rf"\1f{number}\2", _hover(svg))
     start = text.index("<svg")
-    opening = f'<svg role="img" aria-label="{escape(figure.caption)}"'
+    opening = f'<svg role="img" aria-label="{escape(caption)}"'
     return Markup(opening + text[start + 4 :])
 
 

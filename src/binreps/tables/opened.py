@@ -37,6 +37,7 @@ from binreps.tables.tally import (
     open_frame,
     prepare,
     tally,
+    values_of,
 )
 
 _SAMPLE = 1000  # rows that columns are guessed from
@@ -75,8 +76,7 @@ class OpenTable:
         shown = self.frame if self.files is None else self.files.cut(_LONGEST)
         frame = open_frame(shown)
         rows = min(_SAMPLE, _SAMPLE_VALUES // max(len(frame.collect_schema().names()), 1) + 1)
-        head = collected(frame.head(rows))
-        return {name: head[name].to_list() for name in head.columns}
+        return values_of(frame.head(rows))
 
     @cached_property
     def sha256(self) -> tuple[str, ...]:

@@ -46,6 +46,8 @@ _COUNT = r"^[0-9]{1,16}(?:[.,]0*)?$"  # a count written as text, also by softwar
 _WORDS = 8  # for no result, in a note
 _SHOWN = 3  # offending values in a message
 _LOOKED_AT = 1000  # rows fetched to find them
+_PLAIN = {"BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "DOUBLE", "VARCHAR", "DATE"}
+"""Types of DuckDB whose values are the same in Python, whether Arrow brings them or not."""
 _LARGEST = float(2**53)
 
 
@@ -165,7 +167,7 @@ def no_result_words(frame: Frame, roles: Roles) -> dict[str, int]:
     rows = frame.filter(nw.any_horizontal(*(one.is_in(words) for one in worded.values()), ignore_nulls=True))
     patterns = rows.select(**worded).group_by(*names).agg(nw.len().alias(ROWS))
     found: Counter[str] = Counter()
-    for *cells, number in collected(patterns).select(*names, ROWS).rows():
+    for *cells, number in zip(*values_of(patterns.select(*names, ROWS)).values(), strict=True):
         for word in cells:
             if isinstance(word, str) and word in words:
                 found[word] += int(number)
@@ -507,8 +509,17 @@ def without_individual(roles: Roles) -> nw.Expr:
 
 def _lists(cells: Frame) -> dict[str, list[int]]:
     """Collect a small table of whole numbers (DuckDB gives some as decimals)."""
-    table = collected(cells)
-    return {name: [int(value) for value in table[name].to_list()] for name in table.columns}
+    return {name: [int(value) for value in values] for name, values in values_of(cells).items()}
+
+
+def values_of(frame: Frame) -> dict[str, list[Any]]:
+    """The columns of a small table; plain values come from DuckDB itself: Arrow is not loaded for them."""
+    relation: Any = nw.to_native(frame)
+    if frame.implementation.is_duckdb() and _PLAIN.issuperset(map(str, relation.types)):
+        rows = relation.fetchall()
+        return {name: [row[i] for row in rows] for i, name in enumerate(relation.columns)}
+    table = collected(frame)
+    return {name: table[name].to_list() for name in table.columns}
 
 
 def collected(frame: Frame) -> Any:
@@ -518,8 +529,7 @@ def collected(frame: Frame) -> Any:
 
 def _column(frame: Frame, name: str) -> list[Any]:
     """The values of one column of a small table."""
-    values: list[Any] = collected(frame.select(name))[name].to_list()
-    return values
+    return values_of(frame.select(name))[name]
 
 
 def explain(frame: Frame, roles: Roles) -> DataError:

@@ -406,7 +406,7 @@ def write_scores(target: Path, request: FileRequest, path: Path | None, title: s
 def written_report(request: ReportRequest, path: Path | None, title: str) -> bytes:
     """The report as one HTML page."""
     with _analysed(request, path, title) as analysis, scored(analysis) as everyone:
-        on_top = {"title": request.title, "author": request.author}
+        on_top: Any = {"title": request.title, "author": request.author}
         return report(_public(analysis), everyone.rows, "scores.csv", **on_top).encode("utf-8", "replace")
 
 
