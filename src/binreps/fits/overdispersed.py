@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from binreps.counts import CountTable
-from binreps.errors import BinrepsWarning, OptionError
+from binreps.errors import OptionError
 from binreps.fits.base import PosteriorFit, check_counts, check_integrable, integrable
 from binreps.fits.exact.integrated import Integrated
 from binreps.fits.exact.posterior import integrate
 from binreps.model import CORRELATED, CORRELATION, Model, Prior
+from binreps.notes import say_long
 from binreps.options import check_level, kinds_checked
 
 MANY = 200
@@ -110,11 +110,9 @@ def fit_overdispersed(
     check_counts(counts)
     chosen = integrable(prior)
     if len(counts) > MANY:
-        warnings.warn(
+        say_long(
             f"a correlated fit takes longer with every (n, s), and there are {len(counts):,}: "
-            "from seconds to minutes; fit_bayes takes milliseconds",
-            BinrepsWarning,
-            stacklevel=3,
+            "from seconds to minutes; fit_bayes takes milliseconds"
         )
     posterior = integrate(counts, chosen, model=CORRELATED, shapes=(a, b), tol=_TOLERANCE)
     return OverdispersedFit(counts, chosen, posterior, (a, b))

@@ -117,9 +117,11 @@ class Threads:
         theta = np.reshape(self.inside.lower, (-1, 1)) + length * expit(logits)
         rest = np.reshape(1 - np.asarray(self.inside.upper), (-1, 1)) + length * expit(-logits)
         negative, positive = self.log_classes(key)
+        evidence = np.exp(np.clip(negative - positive, -_FARTHEST, _FARTHEST))
         with np.errstate(divide="ignore"):
-            chances = expit(np.log(theta) - np.log(rest) + (positive - negative)[:, None])
-        return float(np.sum(self._everyone.slope * chances) / np.sum(self._everyone.slope))
+            against = rest / theta * evidence[:, None]
+        against += 1
+        return float(np.sum(self._everyone.slope / against) / np.sum(self._everyone.slope))
 
     def law(self, classes: Float, reweighted: bool) -> Law:
         """The distributions of the log odds of records with given class likelihoods, (2, records, lines).
