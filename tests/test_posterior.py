@@ -152,3 +152,14 @@ def test_intervals_on_which_a_series_once_settled_wrongly(counts: CountTable, ce
     true = [score_quantile(counts, *cell, tail, prior) for tail in (0.05, 0.95)]
     off = np.max(np.abs(np.subtract(fit.score_interval(*cell), true)))
     assert off < min(fit.score_interval_error(*cell) + 1e-6, 1e-5)
+
+
+@pytest.mark.parametrize("fit", [fit_bayes, fit_overdispersed])
+def test_what_is_left_by_a_new_record_is_summed_over_all_nodes(fit) -> None:
+    posterior = fit(COUNTS).posterior
+    for key in ((1, 1), (4, 2), (9, 9), (30, 12)):
+        record = posterior.model.record(key)
+        weight = np.exp(np.logaddexp(*posterior.model.log_shares(record, *posterior.grid.parameters))[0])
+        mass = posterior.grid.mass
+        expected = np.sum(mass * weight) ** 2 / np.sum(mass * weight**2) / mass.sum()
+        assert posterior._kept(key) == pytest.approx(expected, rel=0.05)  # some nodes tell, of a million
