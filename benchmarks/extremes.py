@@ -146,6 +146,7 @@ class Taken(NamedTuple):
 
     seconds: float
     word: float
+    end: str = ""
 
     @property
     def said(self) -> bool:
@@ -155,7 +156,7 @@ class Taken(NamedTuple):
     @property
     def shown(self) -> str:
         """Seconds, marked where there are too many in silence."""
-        seconds = f"{self.seconds:.1f}" if self.seconds < LIMIT else f"> {LIMIT:g}"
+        seconds = f"{self.end}{self.seconds:.1f}" if self.seconds < LIMIT else f"> {LIMIT:g}"
         if self.said:
             return f"{seconds} (said)"
         return seconds + ("*" if self.seconds > TOO_LONG else "")
@@ -193,7 +194,7 @@ def _work(call: str, table: str, out: Connection) -> None:
         CALLS[call](counts)
         out.send(Taken(time.process_time() - start, min(words)))
     except br.BinrepsError:
-        out.send("refused")
+        out.send(Taken(time.process_time() - start, min(words), "refused, "))
     except Exception as error:
         out.send(f"{type(error).__name__}*")
 

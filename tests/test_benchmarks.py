@@ -125,3 +125,7 @@ def test_memory_of_a_call_is_what_it_held_at_most() -> None:
 )
 def test_silence_is_marked_and_a_word_in_time_is_not(seconds: float, word: float, shown: str) -> None:
     assert extremes.Taken(seconds, word).shown == shown
+
+
+def test_a_refusal_may_not_keep_anyone_waiting_either() -> None:
+    assert extremes.Taken(5.1, np.inf, "refused, ").shown == "refused, 5.1*"

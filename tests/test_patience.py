@@ -91,6 +91,16 @@ def test_a_correlated_fit_of_many_cells_says_so_first(monkeypatch, cells: int, s
     assert all(one.filename == __file__ for one in found)
 
 
+@pytest.mark.parametrize(("cells", "said"), [(200, 0), (201, 1)])
+def test_densities_of_a_correlated_fit_of_many_cells_say_so_first(cells: int, said: int) -> None:
+    class Unready:
+        marginal = staticmethod(begin)
+
+    fit = overdispersed.OverdispersedFit(many(cells), br.Prior(), Unready(), (1.0, 9.0))  # type: ignore[arg-type]
+    found = words_before(lambda: fit.marginal("prevalence"))
+    assert [one.category for one in found] == [TakesLong] * said
+
+
 @pytest.mark.filterwarnings("always")
 def test_the_program_says_it_in_a_sentence(monkeypatch, capsys) -> None:
     monkeypatch.setattr(program, "app", lambda *_, **__: say_long("this takes long"))

@@ -38,6 +38,9 @@ _LINES_LEFT_OUT = 1e-8  # of a chance, by lines of θ that are too light to coun
 _SCORE_IN_FOUR = 1e-4  # where fitting once more takes seconds, and gains a digit
 _ENOUGH = 200_000  # points of a grid, to see where a posterior is
 _ENOUGH_LINES = 10_000  # of them, each a sum over θ
+_LEVELS = (
+    8  # of lines that are kept, more than there are: with one too few, all are made again for each record
+)
 _MANY = 250  # records whose intervals take up to 5 seconds, 20 milliseconds each where they are slow
 _KEPT = 1e-3  # of the posterior that must still count once it is reweighted by a new record
 
@@ -133,7 +136,7 @@ class Integrated(Posterior):
 
     @cached_property
     def _lines_of_theta(self) -> Memory:
-        return Memory(4)
+        return Memory(_LEVELS)
 
     def roughly(self, axis: int, probabilities: Float) -> Float:
         """Quantiles of one parameter to about a percent of a standard deviation, at once."""

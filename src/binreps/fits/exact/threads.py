@@ -112,16 +112,20 @@ class Threads:
         return Table(series.cumulatives(u, rest), series.densities(u, rest, by_w), self.spacing)
 
     def chance(self, key: Key) -> float:
-        """E[P(T = 1 | s)]."""
-        logits, length = _STRETCH.logit(self.w), np.reshape(self.inside.length, (-1, 1))
-        theta = np.reshape(self.inside.lower, (-1, 1)) + length * expit(logits)
-        rest = np.reshape(1 - np.asarray(self.inside.upper), (-1, 1)) + length * expit(-logits)
+        """E[P(T = 1 | s)], from a few lines at a time: arrays of all would not stay in the cache."""
         negative, positive = self.log_classes(key)
         evidence = np.exp(np.clip(negative - positive, -_FARTHEST, _FARTHEST))
-        with np.errstate(divide="ignore"):
-            against = rest / theta * evidence[:, None]
-        against += 1
-        return float(np.sum(self._everyone.slope / against) / np.sum(self._everyone.slope))
+        low, length, rest = (
+            np.broadcast_to(x, evidence.shape)[:, None]
+            for x in (self.inside.lower, self.inside.length, 1 - np.asarray(self.inside.upper))
+        )
+        (u, v), slope = (expit(sign * _STRETCH.logit(self.w)) for sign in (1, -1)), self._everyone.slope
+        found, size = 0.0, max(1, _AT_ONCE // self.w.size)
+        for some in (slice(start, start + size) for start in range(0, len(slope), size)):
+            with np.errstate(divide="ignore"):
+                against = (rest[some] + length[some] * v) / (low[some] + length[some] * u)
+            found += float(np.sum(slope[some] / (1 + against * evidence[some, None])))
+        return found / float(np.sum(slope))
 
     def law(self, classes: Float, reweighted: bool) -> Law:
         """The distributions of the log odds of records with given class likelihoods, (2, records, lines).
