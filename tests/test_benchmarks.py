@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks import __main__ as bench
-from benchmarks import gold, growth, lead, machine, report, scale
+from benchmarks import extremes, gold, growth, lead, machine, report, scale
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -110,3 +110,22 @@ def test_memory_of_a_call_is_what_it_held_at_most() -> None:
     if held is None:
         pytest.skip("the system does not tell")
     assert 60 < held < 120
+
+
+@pytest.mark.parametrize(
+    ("seconds", "word", "shown"),
+    [
+        (4.9, np.inf, "4.9"),
+        (5.1, np.inf, "5.1*"),
+        (5.1, 0.2, "5.1 (said)"),
+        (9.0, 5.5, "9.0*"),  # a word that comes too late
+        (60.0, np.inf, "> 60*"),
+        (60.0, 0.2, "> 60 (said)"),
+    ],
+)
+def test_silence_is_marked_and_a_word_in_time_is_not(seconds: float, word: float, shown: str) -> None:
+    assert extremes.Taken(seconds, word).shown == shown
+
+
+def test_a_refusal_may_not_keep_anyone_waiting_either() -> None:
+    assert extremes.Taken(5.1, np.inf, "refused, ").shown == "refused, 5.1*"

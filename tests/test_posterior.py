@@ -152,3 +152,23 @@ def test_intervals_on_which_a_series_once_settled_wrongly(counts: CountTable, ce
     true = [score_quantile(counts, *cell, tail, prior) for tail in (0.05, 0.95)]
     off = np.max(np.abs(np.subtract(fit.score_interval(*cell), true)))
     assert off < min(fit.score_interval_error(*cell) + 1e-6, 1e-5)
+
+
+@pytest.mark.parametrize("fit", [fit_bayes, fit_overdispersed])
+def test_what_is_left_by_a_new_record_is_summed_over_all_nodes(fit) -> None:
+    posterior = fit(COUNTS).posterior
+    for key in ((1, 1), (4, 2), (9, 9), (30, 12)):
+        record = posterior.model.record(key)
+        weight = np.exp(np.logaddexp(*posterior.model.log_shares(record, *posterior.grid.parameters))[0])
+        mass = posterior.grid.mass
+        expected = np.sum(mass * weight) ** 2 / np.sum(mass * weight**2) / mass.sum()
+        assert posterior._kept(key) == pytest.approx(expected, rel=0.05)  # some nodes tell, of a million
+
+
+def test_lines_are_made_once_for_all_records(monkeypatch) -> None:
+    posterior, made = fit_bayes(CountTable([3, 3, 2], [0, 3, 1], [3, 2, 1])).posterior, []
+    threads = posterior._threads
+    monkeypatch.setattr(posterior, "_threads", lambda level: made.append(level) or threads(level))
+    for _ in range(3):
+        posterior._on_threads(lambda *_: 0.0, tol=-1.0)  # as if nothing ever settled
+    assert made == list(range(5))  # four levels, and that there is no fifth

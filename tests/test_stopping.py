@@ -8,8 +8,17 @@ from scipy.special import beta as beta_function
 from scipy.special import betainc
 
 import binreps as br
-from binreps.decide.stopping import MEASURE, NextReplicates, StoppingTable, next_replicates, stopping_table
+from binreps.decide.stopping import (
+    MEASURE,
+    NextReplicates,
+    StoppingTable,
+    _exchangeable_row,
+    next_replicates,
+    stopping_table,
+)
 from binreps.fits.mcmc import McmcFit
+from binreps.fits.posterior import Block
+from binreps.model import CORRELATED
 
 COUNTS = br.CountTable([4] * 5, range(5), [50, 18, 6, 9, 17])
 FEW = br.CountTable([3, 3, 2, 4], [0, 3, 1, 1], [3, 2, 1, 1])
@@ -323,3 +332,32 @@ def test_words() -> None:
     best = stopping_table(FITS["map"], LOSS, cost_per_replicate=0.01, max_replicates=2)
     for result in (again, best):
         assert result._repr_html_().startswith("<table>")
+
+
+@pytest.mark.parametrize("apart", [True, False])
+@pytest.mark.parametrize("new", [True, False])
+def test_what_correlated_results_lead_to_is_summed_over_every_node(new: bool, apart: bool) -> None:
+    rng, n, s, k = np.random.default_rng(1), 5, 3, 4
+    errors = rng.uniform(0.02, 0.45, (3, 7, 1))
+    theta, mass = rng.uniform(0.05, 0.95, 6), rng.dirichlet(np.ones(42)).reshape(7, 6)
+    block = Block((theta, *errors), mass)
+    if not apart:  # draws: each has parameters of its own
+        block = Block(tuple(np.broadcast_to(x, mass.shape).ravel() for x in block.parameters), mass.ravel())
+    expected = np.zeros((2, k + 1))
+    for i, j in np.ndindex(*mass.shape):
+        at = (theta[j], *errors[:, i, 0])
+        shares = [np.exp(CORRELATED.log_shares(CORRELATED.record((n + k, s + m)), *at)) for m in range(k + 1)]
+        seen = 1.0 if new else np.exp(CORRELATED.log_shares(CORRELATED.record((n, s)), *at)).sum()
+        expected += mass[i, j] * np.squeeze(shares).T / seen
+    one, zero = _exchangeable_row(CORRELATED, [block], n, s, k, new)
+    np.testing.assert_allclose(np.exp([zero, one]), expected, rtol=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_a_class_that_rounding_excludes_leads_nowhere() -> None:
+    possible, mass = ([0.1], [0.2], [0.1]), np.array([[0.4], [0.6]])
+    errors = [np.array([[0.0 if axis == 0 else x[0]], x]) for axis, x in enumerate(possible)]
+    both = _exchangeable_row(CORRELATED, [Block((np.array([0.3]), *errors), mass)], 2, 1, 3, False)
+    alone = Block((np.array([0.3]), *(x[1:] for x in errors)), mass[1:])
+    np.testing.assert_allclose(both[1], _exchangeable_row(CORRELATED, [alone], 2, 1, 3, False)[1])
+    assert np.isclose(np.exp(both[0]) @ [1, 3, 3, 1] + np.exp(both[1]) @ [1, 3, 3, 1], 1.0)

@@ -9,6 +9,7 @@
         └── FitError         the data are well formed but this fit cannot use them
     UserWarning
     └── BinrepsWarning       the result stands, with a limit the user should know
+        └── TakesLong        said before work begins that takes more than a few seconds
 """
 
 from __future__ import annotations
@@ -35,3 +36,7 @@ class FitError(BinrepsError):
 
 class BinrepsWarning(UserWarning):
     """The result is correct but has a limit that matters to its reader."""
+
+
+class TakesLong(BinrepsWarning):
+    """What was asked may take more than a few seconds; nothing is wrong with it."""

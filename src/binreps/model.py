@@ -33,7 +33,8 @@ CORRELATION = "intraclass_correlation"
 
 _LEAST_REST = 1e-17  # of 1 − ρ: less than that rounds to ρ = 1, where chances have limits
 _AT_ONCE = 20_000  # numbers at a time, so that they stay in the processor's cache
-FEW = 64  # replicates up to which a product of factors is added up one by one
+FEW = 64  # replicates up to which a product of factors is multiplied out
+_FACTORS, _TINY = 8, 1e-35  # factors to one logarithm, each so large that their product is a float
 
 TIE = 4 * float(np.finfo(float).eps)
 """A score this close to a threshold is on it: 9/11 and 1 − 2/11 are not the same double."""
@@ -269,11 +270,13 @@ def log_rising(x: Any, rho: Any, k: NDArray[np.int64]) -> Float:
     x, rho = np.broadcast_arrays(np.asarray(x, dtype=float), np.asarray(rho, dtype=float))
     most = int(k.max(initial=0))
     if most <= FEW:
-        total, sums = np.zeros(x.shape), np.empty((k.size, *x.shape))
+        total, product, sums = np.zeros(x.shape), np.ones(x.shape), np.empty((k.size, *x.shape))
+        at_once = _FACTORS if x.min(initial=1.0) > _TINY else 1
         for j in range(most + 1):  # one sum is held at a time
-            sums[k == j] = total
-            if j < most:
-                total = total + np.log(x + j * rho)
+            if (here := k == j).any() or j % at_once == 0:
+                total, product = total + np.log(product), np.ones(x.shape)
+                sums[here] = total
+            product *= x + j * rho
         return sums
     return np.asarray(k.reshape(-1, *(1,) * x.ndim) * np.log(x) + rising_rest(x, rho, k))
 

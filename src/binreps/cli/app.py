@@ -5,14 +5,15 @@ from __future__ import annotations
 import gc
 import signal
 import sys
+import warnings
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, NoReturn, TextIO
 
 import typer
 
 from binreps._version import __version__
-from binreps.errors import BinrepsError
+from binreps.errors import BinrepsError, BinrepsWarning
 
 _HELP = """Repeated yes/no measurements into calibrated decisions, without a gold standard.
 
@@ -146,7 +147,9 @@ def _end(number: int, _: Any) -> NoReturn:
 def _run(arguments: list[str], debug: bool) -> int:
     """The exit code of a run."""
     try:
-        return int(app(arguments, prog_name="binreps", standalone_mode=False) or 0)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show
+            return int(app(arguments, prog_name="binreps", standalone_mode=False) or 0)
     except KeyboardInterrupt as stopped:
         return 128 + int(stopped.args[0] if stopped.args else signal.SIGINT)
     except Exception as error:
@@ -155,6 +158,21 @@ def _run(arguments: list[str], debug: bool) -> int:
         sentence, code = _explained(error)
         print(f"binreps: {sentence}", file=sys.stderr)
         return code
+
+
+def _show(
+    message: Warning | str,
+    category: type[Warning],
+    filename: str,
+    lineno: int,
+    file: TextIO | None = None,
+    line: str | None = None,
+) -> None:
+    """A warning of ours as a sentence, without a line of code that nobody at a terminal has written."""
+    said = f"binreps: {message}\n"
+    if not issubclass(category, BinrepsWarning):
+        said = warnings.formatwarning(message, category, filename, lineno, line)
+    print(said, file=file or sys.stderr, end="")
 
 
 def _explained(error: Exception) -> tuple[str, int]:

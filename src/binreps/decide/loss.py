@@ -254,7 +254,8 @@ def decision_table(
     replicates : int or iterable of int
         The numbers of replicates to tabulate; a single m stands for 1, …, m.
     level : float or None
-        Probability that the interval holds; None leaves the intervals out, which take most of the time.
+        Probability that the interval holds; None leaves the intervals out, which take most of the time: for
+        more than 250 results a `TakesLong` warning says so.
 
     Returns
     -------

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import expit
+from scipy.special import expit, logit
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.decide.loss import Loss, check_loss, decision_words
@@ -39,6 +39,7 @@ _MOST_REPLICATES = 500
 _MOST_AHEAD = 100
 _MOST_BUDGET = 2**53
 _TOLERANCE = 1e-8  # of a probability on the lattice, between two grids
+_IMPOSSIBLE = -np.finfo(float).max  # the log of a chance that rounded to 0, of which nothing is left
 _ROUNDING = 1e-12  # relative: measuring again must save more than this
 
 
@@ -253,25 +254,33 @@ class _Plan:
 
 def _induction(probability: Float, next_positive: Float, loss: Loss, cost: Any) -> _Plan:
     """Backward induction; `cost` is a number or one for each entry of the leading axes."""
-    price = np.asarray(cost, dtype=float)[..., None]
     stop = loss.risks(probability).min(axis=-1)
-    value, replicates = stop.copy(), np.zeros_like(stop)
+    measure, value = _going_on(stop, next_positive, cost)
+    replicates = np.zeros_like(stop)
     conclusive = np.where(np.isnan(stop), np.nan, (loss.classify(probability) != 0.5).astype(float))
-    measure = np.zeros(stop.shape, bool)
     for k in range(stop.shape[-1] - 2, -1, -1):
         here = (..., k, slice(0, k + 1))
-        pi = next_positive[here]
-
-        def ahead(values: Float, pi: Float = pi, k: int = k) -> Float:
-            return np.asarray(pi * values[..., k + 1, 1 : k + 2] + (1 - pi) * values[..., k + 1, : k + 1])
-
-        going_on = price + ahead(value)
-        better = going_on < stop[here] * (1 - _ROUNDING)
-        measure[here] = better
-        value[here] = np.where(better, going_on, stop[here])
-        replicates[here] = np.where(better, 1 + ahead(replicates), 0.0)
-        conclusive[here] = np.where(better, ahead(conclusive), conclusive[here])
+        replicates[here] = np.where(measure[here], 1 + _ahead(replicates, next_positive, k), 0.0)
+        conclusive[here] = np.where(measure[here], _ahead(conclusive, next_positive, k), conclusive[here])
     return _Plan(measure, value, replicates, conclusive)
+
+
+def _going_on(stop: Float, next_positive: Float, cost: Any) -> tuple[NDArray[np.bool_], Float]:
+    """Where measuring again is cheaper than to stop, and what the best actions cost."""
+    price = np.asarray(cost, dtype=float)[..., None]
+    value, measure = stop.copy(), np.zeros(stop.shape, bool)
+    for k in range(stop.shape[-1] - 2, -1, -1):
+        here = (..., k, slice(0, k + 1))
+        going_on = price + _ahead(value, next_positive, k)
+        better = measure[here] = going_on < stop[here] * (1 - _ROUNDING)
+        value[here] = np.where(better, going_on, stop[here])
+    return measure, value
+
+
+def _ahead(values: Float, next_positive: Float, k: int) -> Float:
+    """What to expect of values after one more replicate than k."""
+    pi = next_positive[..., k, : k + 1]
+    return np.asarray(pi * values[..., k + 1, 1 : k + 2] + (1 - pi) * values[..., k + 1, : k + 1])
 
 
 def _reached(measure: NDArray[np.bool_], next_positive: Float) -> Float:
@@ -349,18 +358,21 @@ def _log_moments(log_hit: Float, log_miss: Float, mass: Float, k: int) -> Float:
 
 
 def _exchangeable_row(model: Model, nodes: Nodes, n: int, s: int, k: int, new: bool) -> tuple[Float, Float]:
-    """The same for any model: what is to come and what was seen are one record of n + k replicates."""
+    """The same for any model: what is to come and what was seen are one record of n + k replicates.
+
+    θ weighs the classes and does not change what they do: it is summed out first.
+    """
     records = Records(np.full(k + 1, n + k), s + np.arange(k + 1))
     rows: list[list[Float]] = [[], []]
-    for parameters, mass in nodes:
-        negative, positive = model.log_shares(records, *parameters)
+    for (theta, *errors), mass in nodes:
+        logs, odds = model.log_classes(records, *errors), logit(theta)
         if not new:  # its results so far are in the posterior already
-            seen = np.logaddexp(*model.log_shares(model.record((n, s)), *parameters))
-            negative, positive = negative - seen, positive - seen
-        for row, log in zip(rows, (positive, negative), strict=True):
-            full = np.broadcast_to(log, (k + 1, *mass.shape)).reshape(k + 1, -1)
-            row.append(_log_sum(full, mass.ravel()))
-    one, zero = (np.logaddexp.reduce(row, axis=0) for row in rows)
+            seen = [log[0] for log in model.log_classes(model.record((n, s)), *errors)]
+            logs = tuple(log - np.maximum(one, _IMPOSSIBLE) for log, one in zip(logs, seen, strict=True))
+            odds = odds + (seen[1] - seen[0])
+        for row, log, share in zip(rows, logs, (expit(-odds), expit(odds)), strict=True):
+            row.append(_log_sum(*_summed(mass * share, log)))
+    zero, one = (np.logaddexp.reduce(row, axis=0) for row in rows)
     return one, zero
 
 
@@ -385,14 +397,14 @@ def _class_masses(nodes: Nodes, n: int, s: int, new: bool) -> tuple[tuple[Float,
     else:
         positive = ALIKE.chance((n, s), theta, p, q)
         negative = ALIKE.chance((n, n - s), 1 - theta, q, p)
-    return _summed(mass * positive, q), _summed(mass * negative, p)
+    return _summed(mass * positive, q[None]), _summed(mass * negative, p[None])
 
 
 def _summed(mass: Float, x: Float) -> tuple[Float, Float]:
-    """Values x and their masses, with the mass summed over the axes that x does not depend on."""
-    others = tuple(axis for axis, size in enumerate(x.shape) if size == 1)
+    """Rows of values x and the masses of their columns, summed over the axes that x does not depend on."""
+    others = tuple(axis for axis, size in enumerate(x.shape[1:]) if size == 1)
     along = mass.sum(axis=others, keepdims=True)
-    return np.broadcast_to(x, along.shape).ravel(), along.ravel()
+    return np.broadcast_to(x, (len(x), *along.shape)).reshape(len(x), -1), along.ravel()
 
 
 def _words(loss: Loss, probability: Float) -> NDArray[Any]:
@@ -561,17 +573,18 @@ def _gains(each: list[_Paths], loss: Loss, cost: float) -> dict[str, Any]:
         "decision": _words(loss, probability[:, 0, 0]),
         "gain_one": now - after_one - cost,
         "gain": now - plan.cost[:, 0, 0],
-        "worth": _worth(probability, pi, loss, now),
+        "worth": _worth(stop, pi),
         "expected_replicates": plan.replicates[:, 0, 0],
     }
 
 
-def _worth(probability: Float, next_positive: Float, loss: Loss, now: Float) -> Float:
+def _worth(stop: Float, next_positive: Float) -> Float:
     """The highest price at which measuring again pays, by bisection: 0 where it never does."""
+    now = stop[:, 0, 0]
     low, high = np.zeros_like(now), now.copy()  # one replicate cannot save more than all there is to lose
     for _ in range(45):
         price = (low + high) / 2
-        pays = _induction(probability, next_positive, loss, price).measure[:, 0, 0]
+        pays = _going_on(stop, next_positive, price)[0][:, 0, 0]
         low, high = np.where(pays, price, low), np.where(pays, high, price)
     return np.where(low > _ROUNDING * now, low, 0.0)
 

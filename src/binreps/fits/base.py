@@ -277,9 +277,10 @@ class Fit(AnyFit):
         The interval is NaN where one takes seconds.
         """
         asked, ends = (self.predict, self.predict_interval) if new else (self.score, self.score_interval)
+        interval = None if self.dear else ends(n, s, level=level)  # first: it says so where it takes long
         score = asked(n, s)
         none = np.full(np.shape(score), np.nan)[()]
-        lower, upper = (none, none) if self.dear else ends(n, s, level=level)
+        lower, upper = interval or (none, none)
         return {"score": score, "lower": lower, "upper": upper}
 
     @kinds_checked

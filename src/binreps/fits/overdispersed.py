@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
 from binreps.counts import CountTable
-from binreps.errors import BinrepsWarning, OptionError
+from binreps.errors import OptionError
 from binreps.fits.base import PosteriorFit, check_counts, check_integrable, integrable
 from binreps.fits.exact.integrated import Integrated
 from binreps.fits.exact.posterior import integrate
+from binreps.fits.posterior import Marginal
 from binreps.model import CORRELATED, CORRELATION, Model, Prior
+from binreps.notes import say_long
 from binreps.options import check_level, kinds_checked
 
 MANY = 200
@@ -48,6 +49,11 @@ class OverdispersedFit(PosteriorFit):
     def intraclass_sd(self) -> float:
         """Posterior standard deviation of ρ."""
         return float(self.posterior.sd[3])
+
+    def marginal(self, name: str) -> Marginal:
+        """The posterior of one parameter, after a word where there are so many cells that it takes long."""
+        _say_if_many(self.counts)
+        return super().marginal(name)
 
     def intraclass_interval(self, level: float = 0.9) -> tuple[float, float]:
         """The equal-tailed credible interval of ρ."""
@@ -109,15 +115,18 @@ def fit_overdispersed(
     a, b = Prior(prevalence=_shapes(intraclass)).prevalence
     check_counts(counts)
     chosen = integrable(prior)
-    if len(counts) > MANY:
-        warnings.warn(
-            f"a correlated fit takes longer with every (n, s), and there are {len(counts):,}: "
-            "from seconds to minutes; fit_bayes takes milliseconds",
-            BinrepsWarning,
-            stacklevel=3,
-        )
+    _say_if_many(counts)
     posterior = integrate(counts, chosen, model=CORRELATED, shapes=(a, b), tol=_TOLERANCE)
     return OverdispersedFit(counts, chosen, posterior, (a, b))
+
+
+def _say_if_many(counts: CountTable) -> None:
+    """A word before work that takes longer with every cell."""
+    if len(counts) > MANY:
+        say_long(
+            f"a correlated fit takes longer with every (n, s), and there are {len(counts):,}: "
+            "from seconds to minutes; fit_bayes takes milliseconds"
+        )
 
 
 def _refit(counts: CountTable, prior: Prior, intraclass: tuple[float, float]) -> OverdispersedFit:

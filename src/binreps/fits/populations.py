@@ -20,9 +20,11 @@ from binreps.fits.exact.posterior import Alone, share
 from binreps.fits.exact.shared import Shared
 from binreps.fits.left_out import LeftOut
 from binreps.model import NAMES, Float, Prior, Rates
-from binreps.notes import Note
+from binreps.notes import Note, say_long
 from binreps.options import check_level, check_whole, generator, kinds_checked, shown
 from binreps.table import Table
+
+_MANY = 1_000  # cells of all populations, which take up to 3 seconds
 
 
 @dataclass(frozen=True, repr=False)
@@ -272,6 +274,11 @@ def fit_populations(populations: Mapping[Any, CountTable], prior: Prior | None =
     if None in populations:
         raise OptionError("every population needs a name, got None")
     prior = integrable(prior)
+    if (cells := sum(map(len, populations.values()))) > _MANY:
+        say_long(
+            f"a fit of several populations takes longer with every (n, s), and there are {cells:,}: "
+            "from seconds to minutes; fit_bayes takes a fraction of it for each alone"
+        )
     return PopulationsFit(prior, tuple(populations.items()), share(list(populations.values()), prior))
 
 

@@ -128,6 +128,7 @@ class Posterior(ABC):
     def __init__(self) -> None:
         self._memory = Memory(_REMEMBERED)
         self._lately: deque[tuple[Float, Block]] = deque(maxlen=2)  # a coarser and a finer set of nodes
+        self._classes: deque[tuple[Float, tuple[Float, Float]]] = deque(maxlen=2)  # of the same two
 
     @abstractmethod
     def nodes(self) -> Iterator[Nodes]:
@@ -250,8 +251,9 @@ class Posterior(ABC):
         top = max(float(np.max(log)) for pair in logs for log in pair)
         down = up = 0.0
         for (negative, positive), ((theta, *_), mass) in zip(logs, nodes, strict=True):
-            down += _weighed_sum(np.exp(negative - top), 1 - theta, mass)
-            up += _weighed_sum(np.exp(positive - top), theta, mass)
+            of_negative, of_positive = self._by_class(theta, mass, _apart(theta, negative))
+            down += float(np.sum(of_negative * np.exp(negative - top)))
+            up += float(np.sum(of_positive * np.exp(positive - top)))
         with np.errstate(divide="ignore"):
             return float(expit(np.log(up) - np.log(down)))
 
@@ -277,6 +279,16 @@ class Posterior(ABC):
                 return block
         self._lately.append((mass, block := _heavier(parameters, mass)))
         return block
+
+    def _by_class(self, theta: Float, mass: Float, apart: bool) -> tuple[Float, Float]:
+        """The mass of either class, summed over θ where it has its own axis, once for the last nodes."""
+        if not apart:
+            return mass * (1 - theta), mass * theta
+        for asked, found in self._classes:
+            if asked is mass:
+                return found
+        self._classes.append((mass, found := ((mass @ (1 - theta))[..., None], (mass @ theta)[..., None])))
+        return found
 
     def _quantiles(self, keys: list[Key], tails: Float, new: bool) -> dict[Key, Estimate]:
         """Quantiles for each of some records, from the nodes."""

@@ -17,6 +17,7 @@ from binreps.fits.exact.marginal import Marginal
 from binreps.fits.exact.threads import Threads, quantiles
 from binreps.fits.posterior import Block, Estimate, Key, Memory, Nodes, Posterior, weighted_quantiles
 from binreps.model import Float
+from binreps.notes import say_long
 
 LEAST_ERROR = 1e-10
 """Tails cut off and rounding, which two grids have in common."""
@@ -36,6 +37,11 @@ _BESIDE_POLES = 1e-6  # of a chance, where θ has poles so steep that far logits
 _LINES_LEFT_OUT = 1e-8  # of a chance, by lines of θ that are too light to count
 _SCORE_IN_FOUR = 1e-4  # where fitting once more takes seconds, and gains a digit
 _ENOUGH = 200_000  # points of a grid, to see where a posterior is
+_ENOUGH_LINES = 10_000  # of them, each a sum over θ
+_LEVELS = (
+    8  # of lines that are kept, more than there are: with one too few, all are made again for each record
+)
+_MANY = 250  # records whose intervals take up to 5 seconds, 20 milliseconds each where they are slow
 _KEPT = 1e-3  # of the posterior that must still count once it is reweighted by a new record
 
 
@@ -130,7 +136,7 @@ class Integrated(Posterior):
 
     @cached_property
     def _lines_of_theta(self) -> Memory:
-        return Memory(4)
+        return Memory(_LEVELS)
 
     def roughly(self, axis: int, probabilities: Float) -> Float:
         """Quantiles of one parameter to about a percent of a standard deviation, at once."""
@@ -172,10 +178,26 @@ class Integrated(Posterior):
 
     def _kept(self, key: Key) -> float:
         """The share of the posterior that still counts once it is reweighted by a new individual's result."""
-        parameters, mass = self._heavy
-        logs = np.logaddexp(*self.model.log_shares(self.model.record(key), *parameters))[0]
-        weight = np.exp(logs - logs.max())
-        return float((mass @ weight) ** 2 / (mass @ weight**2))
+        errors, moments = self._of_theta
+        negative, positive = (logs[0] for logs in self.model.log_classes(self.model.record(key), *errors))
+        top = np.max([negative, positive])
+        down, up = np.exp(negative - top), np.exp(positive - top)
+        mean, square = moments[:2] * (down, up), moments[2:] * (down * down, 2 * down * up, up * up)
+        return float(mean.sum() ** 2 / square.sum())
+
+    @cached_property
+    def _of_theta(self) -> tuple[list[Float], Float]:
+        """Error rates that matter, or enough of them, and sums over θ: of 1 − θ, θ and their products."""
+        (theta, *errors), mass = self.grid.parameters, self.grid.mass
+        shape = np.broadcast_shapes(*(x.shape for x in errors))
+        others = tuple(axis for axis, size in enumerate(shape) if size == 1)
+        products = (1 - theta, theta, (1 - theta) ** 2, (1 - theta) * theta, theta**2)
+        moments = np.stack([(mass * x).sum(axis=others).ravel() for x in products])
+        total = moments[:2].sum(axis=0)
+        matters = np.flatnonzero(total > 1e-10 * total.max())
+        matters = matters[:: 1 + matters.size // _ENOUGH_LINES]
+        moments /= total[matters].sum()
+        return [np.broadcast_to(x, shape).ravel()[matters] for x in errors], moments[:, matters]
 
     def _predicted_by_refitting(self, key: Key) -> Estimate:
         """Evidence with the new individual known to be positive, over the evidence without that knowledge."""
@@ -204,6 +226,11 @@ class Integrated(Posterior):
 
     def _quantiles(self, keys: list[Key], tails: Float, new: bool) -> dict[Key, Estimate]:
         """From the data with the record in them where little of the posterior would be left."""
+        if len(keys) > _MANY:
+            say_long(
+                f"the intervals of {len(keys):,} results take from seconds to minutes; probabilities alone, "
+                "such as those of decision_table(…, level=None), take a fraction of it"
+            )
         again = [key for key in keys if new and self._kept(key) < _KEPT]
         found = self._law_ends([key for key in keys if key not in again], tails, new)
         for key in again:

@@ -28,6 +28,7 @@ _AT_ONCE = 100_000  # numbers of one array
 _LEFT_OUT = 4e-9  # of all mass, in lines that are too light
 _STEEP, _BESIDE_POLES = -0.6, 0.025  # where far logits have mass, which a step of w takes in strides
 _FAR = 22.0  # e^−22 of a line lies beyond the ends of its table
+_FARTHEST = 700.0  # log odds beyond the ends of any table, whose exponentials are floats
 
 
 def heavy(mass: Float) -> Index:
@@ -111,14 +112,20 @@ class Threads:
         return Table(series.cumulatives(u, rest), series.densities(u, rest, by_w), self.spacing)
 
     def chance(self, key: Key) -> float:
-        """E[P(T = 1 | s)]."""
-        logits, length = _STRETCH.logit(self.w), np.reshape(self.inside.length, (-1, 1))
-        theta = np.reshape(self.inside.lower, (-1, 1)) + length * expit(logits)
-        rest = np.reshape(1 - np.asarray(self.inside.upper), (-1, 1)) + length * expit(-logits)
+        """E[P(T = 1 | s)], from a few lines at a time: arrays of all would not stay in the cache."""
         negative, positive = self.log_classes(key)
-        with np.errstate(divide="ignore"):
-            chances = expit(np.log(theta) - np.log(rest) + (positive - negative)[:, None])
-        return float(np.sum(self._everyone.slope * chances) / np.sum(self._everyone.slope))
+        evidence = np.exp(np.clip(negative - positive, -_FARTHEST, _FARTHEST))
+        low, length, rest = (
+            np.broadcast_to(x, evidence.shape)[:, None]
+            for x in (self.inside.lower, self.inside.length, 1 - np.asarray(self.inside.upper))
+        )
+        (u, v), slope = (expit(sign * _STRETCH.logit(self.w)) for sign in (1, -1)), self._everyone.slope
+        found, size = 0.0, max(1, _AT_ONCE // self.w.size)
+        for some in (slice(start, start + size) for start in range(0, len(slope), size)):
+            with np.errstate(divide="ignore"):
+                against = (rest[some] + length[some] * v) / (low[some] + length[some] * u)
+            found += float(np.sum(slope[some] / (1 + against * evidence[some, None])))
+        return found / float(np.sum(slope))
 
     def law(self, classes: Float, reweighted: bool) -> Law:
         """The distributions of the log odds of records with given class likelihoods, (2, records, lines).
@@ -153,21 +160,27 @@ class Threads:
     def _places(self, odds: Float) -> tuple[Float, Float]:
         """The coordinates on the lines of log odds of θ, and how fast they change with these."""
         if self._whole:
-            w = _STRETCH.coordinate(odds)
-            return w, np.exp(-_STRETCH.log_slope(w))
-        theta, rest = expit(odds), expit(-odds)
+            return _stretched(odds)
+        above = np.exp(np.clip(odds, -_FARTHEST, _FARTHEST))
+        rest = 1 / (1 + above)
+        theta = above * rest
         low, high = theta - self.inside.lower, rest - (1 - self.inside.upper)
         outside = (low <= 0) | (high <= 0)
         with np.errstate(divide="ignore", invalid="ignore"):
-            logits = np.where(low <= 0, -np.inf, np.where(high <= 0, np.inf, np.log(low) - np.log(high)))
-            w = _STRETCH.coordinate(logits)
-            slope = theta * rest * self.inside.length / (low * high) * np.exp(-_STRETCH.log_slope(w))
+            w, slope = _stretched(np.log(np.maximum(low, 0.0) / np.maximum(high, 0.0)))
+            slope *= theta * rest * self.inside.length / (low * high)
         return w, np.where(outside, 0.0, slope)
 
     def log_classes(self, key: Key) -> tuple[Float, Float]:
         """The log likelihoods of a record in either class."""
         negative, positive = self.model.log_classes(self.model.record(key), *self.errors)
         return negative[0], positive[0]
+
+
+def _stretched(logits: Float) -> tuple[Float, Float]:
+    """The coordinates of logits, arcsinh of their half, and how fast they change: one root for both."""
+    root = np.sqrt(_STRETCH.scale**2 + logits * logits)
+    return np.copysign(np.log((np.abs(logits) + root) / _STRETCH.scale), logits), 1 / root
 
 
 def quantiles(
