@@ -660,14 +660,16 @@ class Reference:
         return self.side.below(lambda *_: np.array([u]), parameter)
 
     def density(self, parameter: int, x: float) -> float:
-        """Density of a parameter at x; that of a prevalence roughly."""
+        """Density of a parameter at x; that of a prevalence to two digits, from a difference of logits."""
         if parameter >= len(self.tables):
             return (self.side if parameter == len(self.tables) else self.mirror).outer(x)[1]
-        return self.score_density(0, 0, x, 0.2 * self.sd[parameter], parameter)
+        u, step = float(logit(x)), 0.01
+        rise = self.cdf(parameter, float(expit(u + step))) - self.cdf(parameter, float(expit(u - step)))
+        return rise / (2 * step * x * (1 - x))
 
-    def score_density(self, n: int, s: int, y: float, width: float, population: int = 0) -> float:
+    def score_density(self, n: int, s: int, y: float, width: float) -> float:
         """Density of Y_L(n, s), roughly: the mass of the nodes that are near y."""
-        own, u, share = self.side.lines[population]
+        own, u, share = self.side.lines[0]
         score = expit(u + self.side._shift(n, s)[own])
         low, high = max(y - width, 0.0), min(y + width, 1.0)
         return float((self.side.mass[own] * share)[(score > low) & (score < high)].sum()) / (high - low)

@@ -15,7 +15,7 @@ def require(command: str, package: str) -> str:
     Where it cannot be had the test is skipped with that reason, and fails under CI.
     """
     found = shutil.which(command)
-    if found is None and os.geteuid() == 0 and shutil.which("apt-get"):
+    if found is None and shutil.which("apt-get") and os.geteuid() == 0:
         for step in (["update", "-q"], ["install", "-q", "-y", "--no-install-recommends", package]):
             subprocess.run(["apt-get", *step], capture_output=True, check=False, timeout=600)
         found = shutil.which(command)

@@ -189,8 +189,8 @@ def is_gone(process: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="processes are looked up in /proc")
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGHUP])
-def test_the_processes_end_with_the_server(number: int) -> None:
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGHUP"])
+def test_the_processes_end_with_the_server(name: str) -> None:
     command = [sys.executable, "-m", "binreps", "web", "--port", "0", "--no-browser"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
     try:
@@ -204,7 +204,7 @@ def test_the_processes_end_with_the_server(number: int) -> None:
             time.sleep(0.1)
             if started := children(server.pid):
                 break
-        server.send_signal(number)
+        server.send_signal(getattr(signal, name))
         server.wait(timeout=30)
         connection.close()
     finally:

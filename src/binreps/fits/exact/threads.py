@@ -122,9 +122,9 @@ class Threads:
         (u, v), slope = (expit(sign * _STRETCH.logit(self.w)) for sign in (1, -1)), self._everyone.slope
         found, size = 0.0, max(1, _AT_ONCE // self.w.size)
         for some in (slice(start, start + size) for start in range(0, len(slope), size)):
-            with np.errstate(divide="ignore"):
+            with np.errstate(divide="ignore", over="ignore"):  # odds beyond what floats hold are ∞
                 against = (rest[some] + length[some] * v) / (low[some] + length[some] * u)
-            found += float(np.sum(slope[some] / (1 + against * evidence[some, None])))
+                found += float(np.sum(slope[some] / (1 + against * evidence[some, None])))
         return found / float(np.sum(slope))
 
     def law(self, classes: Float, reweighted: bool) -> Law:
