@@ -7,6 +7,7 @@ import subprocess
 import sys
 from functools import cache
 from math import comb
+from typing import Any
 
 import numpy as np
 import pytest
@@ -286,6 +287,27 @@ def test_intervals_of_scores_on_a_ridge() -> None:
     assert np.all(fit.score([0, 2, 2, 2], [0, 0, 1, 2]) < upper)
     assert lower[0] == pytest.approx(fit.quantile(0.05).prevalence, abs=1e-7)
     assert upper[0] == pytest.approx(fit.quantile(0.95).prevalence, abs=1e-7)
+
+
+@pytest.mark.parametrize("better", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_density_and_mode_on_a_ridge_are_those_of_its_distribution_function(name: str, better: bool) -> None:
+    counts = CountTable([2, 2, 2], [0, 1, 2], [650_000, 130_000, 220_000])
+    fit = fitted(counts, Prior(better_than_chance=better))
+    law, sd = fit.marginal(name), getattr(fit.sd, name)
+
+    def slope(x: Any) -> Any:
+        return (law.cumulative(x + 1e-3 * sd) - law.cumulative(x - 1e-3 * sd)) / (2e-3 * sd)
+
+    x = law.quantile(np.linspace(0.005, 0.995, 200))
+    assert law.density(x) == pytest.approx(slope(x), rel=1e-3)
+    close = np.linspace(*law.quantile(np.array([0.001, 0.999])), 1001)
+    assert abs(law.mode - close[np.argmax(slope(close))]) < 0.02 * sd
+    low, high = law.shortest(0.8)
+    assert law.cumulative(high) - law.cumulative(low) == pytest.approx(0.8, abs=1e-9)
+    assert slope(low) == pytest.approx(slope(high), rel=1e-4)
+    for end in (low, high):
+        assert law.density(end) == pytest.approx(slope(end), rel=1e-4)
 
 
 def test_a_rate_that_floats_hardly_resolve_says_how_well() -> None:

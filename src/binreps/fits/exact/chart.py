@@ -67,25 +67,24 @@ class Unit(NamedTuple):
 
 
 class Stretch(NamedTuple):
-    """How a logit follows from its coordinate w: centre + scale · sinh w, or w itself."""
+    """How a logit follows from its coordinate w: centre + scale · sinh w."""
 
     centre: float = 0.0
     scale: float = 2.0
-    straight: bool = False
 
     def logit(self, w: Any) -> Any:
         """The logit at a coordinate, ±∞ beyond what floats hold."""
         with np.errstate(over="ignore"):
-            return w if self.straight else self.centre + self.scale * np.sinh(w)
+            return self.centre + self.scale * np.sinh(w)
 
     def coordinate(self, logit: Any) -> Any:
         """The coordinate of a logit."""
-        return logit if self.straight else np.arcsinh((np.asarray(logit) - self.centre) / self.scale)
+        return np.arcsinh((np.asarray(logit) - self.centre) / self.scale)
 
     def log_slope(self, w: Any) -> Any:
         """log d logit / d w."""
         with np.errstate(over="ignore"):
-            return 0.0 * w if self.straight else np.log(self.scale * np.cosh(w))
+            return np.log(self.scale * np.cosh(w))
 
 
 def unit(w: Any, stretch: Stretch) -> Unit:

@@ -13,14 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.special import expit, logit
 
-from binreps.fits.exact.chart import Moments, Place, Stretch, unit
+from binreps.fits.exact.chart import Moments, Place, unit
 from binreps.fits.exact.density import Density
-from binreps.fits.exact.gauss import Interval, Series, invert
+from binreps.fits.exact.gauss import Interval, Series
 from binreps.fits.exact.lattice import TURNS, flood
-from binreps.fits.exact.marginal import Marginal, Scale
+from binreps.fits.exact.marginal import Scale, Scaled
 from binreps.fits.exact.rules import Lattices
 from binreps.fits.exact.tensor import weight_power
-from binreps.fits.posterior import weighted_quantiles
 from binreps.model import Float, Prior
 
 
@@ -36,6 +35,8 @@ _CUT = 24.0  # lines with less than e^−24 of the heaviest are left out
 _MOST = 8_000  # lines
 _FEW, _DENSER = 14, 30.0  # points of a line: to see whether it matters; and of all, over the spacing of lines
 _STEPS = 4  # of the secant rule, towards a crossing
+_MOVED = 1e-8  # of an interval, between two points that tell a slope to as many digits
+_ENDLESS = 0.25  # of the logit: a number that changes so fast to the end of a line has none
 _EDGE = 1e-15  # of a line: where it is taken to begin and to end
 
 
@@ -98,11 +99,11 @@ def bundles(density: Density, rule: Lattices, spacing: float) -> list[Bundle]:
     ]
 
 
-class Crossings(Marginal):
+class Crossings(Scaled):
     """The distribution of a number over lines, reweighted if a weight is given at their points."""
 
     def __init__(self, lines: list[Bundle], asked: Asked) -> None:
-        self.scale, self._number = Scale(asked.end, Stretch(straight=True)), asked.logit
+        self.scale, self.tol, self._number = Scale(asked.end), 1e-11, asked.logit
         self.ends = self.scale.ends
         self._lines = [_reweighted(one, asked.weight) for one in lines] if asked.weight else lines
         self._total = sum(float(one.series.total.sum()) for one in self._lines)
@@ -116,7 +117,6 @@ class Crossings(Marginal):
         return logit(z), self._number(places).reshape(lines, z.size)
 
     def _law(self, w: Float) -> tuple[Float, Float]:
-        """Probability below coordinates, and the density there."""
         below, height = np.zeros(w.size), np.zeros(w.size)
         for one, (t, values) in zip(self._lines, self._values, strict=True):
             under = values <= w[:, None, None]
@@ -125,61 +125,40 @@ class Crossings(Marginal):
             if not which.size:
                 continue
             left, right = (t[k], values[line, k]), (t[k + 1], values[line, k + 1])
-            at, slope = self._crossing(one, line, left, right, w[which])
-            some, z = one.series.rows(line), expit(at)
-            up = np.where(under[which, line, k], 1.0, -1.0)
+            z, slope = self._crossing(one, line, left, right, w[which])
+            some, up = one.series.rows(line), np.where(under[which, line, k], 1.0, -1.0)
             below += np.bincount(which, up * some.cumulative(z), w.size)
-            each = some.density(z) * z * (1 - z) / np.maximum(np.abs(slope), 1e-300)
-            height += np.bincount(which, each, w.size)
+            height += np.bincount(which, some.density(z) / np.maximum(np.abs(slope), 1e-300), w.size)
         return np.clip(below / self._total, 0.0, 1.0), np.maximum(height, 0.0) / self._total
 
     def _crossing(
         self, one: Bundle, line: Any, begin: tuple[Float, Float], end: tuple[Float, Float], w: Float
     ) -> tuple[Float, Float]:
-        """Where lines cross a value between two points and values, by the secant rule; and the slope."""
+        """Where lines cross a value between two points and values, by the secant rule; and the slope.
+
+        Beside the end of a line most numbers are straight in z, and those that grow without end in its logit.
+        """
         (low, left), (high, right) = begin, end
+        endless = np.abs(right - left) > _ENDLESS * (high - low)
+        low, high = (np.where(endless, x, expit(x)) for x in (low, high))
         slope = (right - left) / (high - low)
         at = np.clip(low + (w - left) / slope, low, high)
         last, value = low, left
         for _ in range(_STEPS):
-            before, value = value, self._number(one.at(line, expit(at)))
+            z = np.where(endless, expit(at), at)
+            before, value = value, self._number(one.at(line, z))
             moved = at - last
             with np.errstate(divide="ignore", invalid="ignore"):
                 found = (value - before) / moved
-            good = np.isfinite(found) & (found * slope > 0)
+            good = (np.abs(moved) > _MOVED * (high - low)) & (found * slope > 0)
             slope = np.where(good, found, slope)
             last, at = at, np.clip(at + (w - value) / slope, low, high)
-        return at, slope
+        z = np.where(endless, expit(at), at)
+        return z, np.where(endless, slope / (z * (1 - z)), slope)
 
-    def quantile_at(self, probability: Any) -> Any:
-        """The coordinate below which the probability lies."""
-        wanted = np.asarray(probability, dtype=float)
-        found = invert(self._law, wanted.ravel(), self._roughly(wanted).ravel(), tol=1e-11)
-        return found.reshape(wanted.shape)
-
-    def _roughly(self, probability: Float) -> Float:
-        """Quantiles of the points and their masses, in coordinates."""
+    def _points(self) -> tuple[Float, Float]:
         values = np.concatenate([values[:, 1:-1].ravel() for _, values in self._values])
-        mass = np.concatenate([one.series.masses.ravel() for one in self._lines])
-        return weighted_quantiles(values, mass, probability)
-
-    def _about(self, probability: Float) -> Float:
-        return np.asarray(self.scale.value(self._roughly(probability)))
-
-    def quantile(self, probability: Any) -> Any:
-        """The value below which the number lies with the given probability."""
-        return self.scale.value(self.quantile_at(probability))[()]
-
-    def cumulative(self, x: Any) -> Any:
-        """Probability below x."""
-        w = np.asarray(self.scale.coordinate(np.asarray(x, dtype=float)))
-        return self._law(w.ravel())[0].reshape(w.shape)[()]
-
-    def _height(self, x: Any) -> Any:
-        w = np.asarray(self.scale.coordinate(np.asarray(x, dtype=float)))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            height = self._law(w.ravel())[1].reshape(w.shape) / np.exp(self.scale.log_slope(w))
-        return np.nan_to_num(height)[()]
+        return values, np.concatenate([one.series.masses.ravel() for one in self._lines])
 
 
 def _reweighted(one: Bundle, weight: Callable[[Place], Float]) -> Bundle:

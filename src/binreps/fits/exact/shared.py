@@ -16,7 +16,7 @@ from scipy.special import betaln, logit
 
 from binreps.counts import CountTable
 from binreps.fits.exact.cells import Cells, lines, resolve
-from binreps.fits.exact.chart import Place, Stretch, errors_at
+from binreps.fits.exact.chart import Place, errors_at
 from binreps.fits.exact.conditional import (
     Conditional,
     Inner,
@@ -256,7 +256,7 @@ class Shared:
         """A sum over cells of the density of a logit."""
         inside, mass = lines(self.cells, self.grid.every, axis)
         error = float(series_tail(inside, mass).sum())
-        found = Panels([(inside, mass)], error, Scale(1.0, Stretch(straight=True)))
+        found = Panels([(inside, mass)], error, Scale(1.0))
         found.ends = np.array([0.0, self.prior.region.end])
         return found
 
