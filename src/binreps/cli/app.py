@@ -137,7 +137,8 @@ def _begun(ctx: Any) -> Any:
 def command(name: str) -> Any:
     """A command with its options."""
     function = getattr(import_module(f"binreps.cli.{_COMMANDS[name][0]}"), f"{name}_command")
-    gc.freeze()  # what is loaded by now stays: garbage is not looked for there, at the end either
+    if "duckdb" not in sys.modules:  # it complains at the end of what nobody looked for
+        gc.freeze()  # what is loaded by now stays: garbage is not looked for there, at the end either
     alone = typer.Typer(rich_markup_mode="markdown", add_completion=False)
     alone.command(name, cls=_Command)(function)
     return typer.main.get_command(alone)
