@@ -147,7 +147,7 @@ def command(name: str) -> Any:
 
 
 def _load_later(*names: str) -> None:
-    """Have modules loaded when they are first used: SciPy touches all that NumPy has, and uses few (.07 s)."""
+    """Have modules loaded when they are first used: SciPy touches all that NumPy has, which takes .07 s."""
     for name in names:
         spec = find_spec(name)
         if name in sys.modules or spec is None or spec.loader is None:

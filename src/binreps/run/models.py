@@ -62,18 +62,18 @@ def _source_prior(given: Prior) -> SourcePrior:
     return SourcePrior(prevalence=given.prevalence)
 
 
-def _fit_covariates(records: Any, prior: Prior) -> Any:
+def _fit_covariates(*data: Any, **how: Any) -> Any:
     """`fit_covariates`, loaded where it is asked for."""
     from binreps.fits.covariates import fit_covariates
 
-    return fit_covariates(records, prior)
+    return fit_covariates(*data, **how)
 
 
-def _fit_sources(readings: Any, prior: SourcePrior, **how: Any) -> Any:
+def _fit_sources(*data: Any, rng: Any = SEED, **how: Any) -> Any:
     """`fit_sources` with the seed of an analysis, loaded where it is asked for."""
     from binreps.fits.sources import fit_sources
 
-    return fit_sources(readings, prior, rng=SEED, **how)
+    return fit_sources(*data, rng=rng, **how)
 
 
 _CORRELATED = "Replicates of one individual may be correlated (beta-binomial, one correlation)."
