@@ -63,6 +63,7 @@ $(VENV)/pyvenv.cfg:
 
 $(VENV)/installed: pyproject.toml | $(VENV)/pyvenv.cfg
 	$(BIN)/pip install --quiet --editable .
+	$(BIN)/python -m compileall -q src
 	touch $@
 
 $(VENV)/developed: $(VENV)/installed

@@ -14,6 +14,7 @@ import pyarrow.parquet
 import pytest
 
 import binreps as br
+from binreps.cli import app
 from binreps.cli.app import main
 from binreps.study.datasets import SCREENING_FILE
 from screening import screening_counts
@@ -162,6 +163,33 @@ def test_bad_usage_and_bad_data_end_in_one_sentence(what: str, capsys: pytest.Ca
     assert sentence in err
     assert err.startswith("binreps: ")
     assert err.count("\n") == 1
+
+
+def test_words_become_what_a_command_asks_for() -> None:
+    words = ["a.csv", "b.csv", "--replicate", "x", "--replicate", "y", "--n", "7", "--level", "1e-1"]
+    words += ["--up-to", "3", "--out", "folder/", "--title", "", "--better-than-chance"]
+    made = app.command("analyse").make_context("analyse", words).params
+    wanted = {"data": ["a.csv", "b.csv"], "replicates": ["x", "y"], "n": "7", "level": 0.1, "up_to": 3}
+    wanted |= {"out": Path("folder"), "title": "", "better_than_chance": True}
+    wanted |= {
+        "cost_false_positive": 1.0,
+        "s": None,
+        "parquet": False,
+        "model": "auto",
+    }  # as they are otherwise
+    for name, value in wanted.items():
+        assert (made[name], type(made[name])) == (value, type(value)), name
+
+
+@pytest.mark.parametrize(("given", "used"), [({}, "1"), ({"OPENBLAS_NUM_THREADS": "2"}, "2")])
+def test_linear_algebra_has_one_thread_unless_told_otherwise(given: dict[str, str], used: str) -> None:
+    code = "import atexit, os; atexit.register(lambda: print(os.environ['OPENBLAS_NUM_THREADS']))"
+    code += "; from binreps.cli.app import main; main(['--version'])"
+    rest = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=rest | given, check=True
+    )
+    assert done.stdout.split()[-1] == used
 
 
 def test_debug_shows_where_an_error_comes_from() -> None:

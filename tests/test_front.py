@@ -306,6 +306,13 @@ def test_the_example_has_its_missing_results() -> None:
     assert analysis.source.reading.table.closed
 
 
+def test_rows_that_stay_open_can_be_written_twice(tmp_path: Path) -> None:
+    with front.analysing(SCREENING_FILE, truth="truth") as analysis:
+        first, second = ([path.read_text() for path in analysis.write(tmp_path / name)[1:]] for name in "ab")
+    assert first == second
+    assert len(first[0].splitlines()) == 121
+
+
 # --- what a fresh pair of eyes met -----------------------------------------------------------------------
 
 

@@ -121,6 +121,38 @@ def test_no_public_name_loads_anything_heavy() -> None:
     assert not HEAVY & loaded
 
 
+RUN = """
+from contextlib import suppress
+from binreps.cli.app import main
+with suppress(SystemExit):
+    main({words})
+import numpy"""
+
+SELDOM = {
+    "binreps.fits.batch",
+    "binreps.fits.covariates",
+    "binreps.fits.sources",
+    "binreps.run.save",
+    "binreps.show.report",
+    "binreps.study.simulate",
+}
+FOREIGN = {"numpy.f2py.crackfortran", "pyarrow", "pydantic", "unittest"}  # a fifth of a second together
+
+
+def test_an_analysis_loads_what_it_uses(tmp_path: Path) -> None:
+    answered = loaded_after(RUN.format(words=["analyse"]))
+    assert {"binreps.fits.bayes", "positive"} <= answered  # it did print
+    assert not (SELDOM | FOREIGN) & answered
+    written = loaded_after(RUN.format(words=["analyse", "--out", str(tmp_path)]))
+    assert "binreps.show.report" in written
+    assert not FOREIGN & written
+
+
+def test_modules_that_are_loaded_later_are_there_when_they_are_used() -> None:
+    code = RUN.format(words=["analyse"]) + "; numpy.testing.assert_equal(1, 1)"
+    assert "unittest" in loaded_after(code)
+
+
 def test_the_public_names_are_sorted_and_all_there() -> None:
     assert binreps.__all__ == sorted(binreps.__all__) == dir(binreps)
     assert all(getattr(binreps, name).__doc__ for name in binreps.__all__)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import gc
+import os
 import signal
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from importlib import import_module
-from typing import Annotated, Any, NoReturn, TextIO
+from importlib.util import LazyLoader, find_spec, module_from_spec
+from pathlib import Path
+from typing import Annotated, Any, NoReturn, TextIO, get_args, get_type_hints
 
 import typer
 
@@ -46,7 +50,52 @@ _COMMANDS = {  # name: where it is, and what it does
 }
 
 
-class _Commands(typer.core.TyperGroup):
+class _Light:
+    """A command that converts the words of its options itself: for that, Typer loads Pydantic (.05 s)."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The options."""
+        params: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for one in params:
+            if "process_value" not in vars(one):
+                one.process_value = partial(
+                    _value, one.process_value, self._kinds.get(one.name), one.required
+                )
+        return params
+
+    @cached_property
+    def _kinds(self) -> dict[str, type | None]:
+        """What words become, by option."""
+        hints = get_type_hints(self.callback)  # type: ignore[attr-defined]
+        return {name: _kind(hint) for name, hint in hints.items()}
+
+
+def _kind(hint: Any) -> type | None:
+    """What the words of an option become: int of `list[int] | None`; None if Typer makes more of them."""
+    while parts := get_args(hint):
+        hint = parts[0]
+    return hint if hint in (str, int, float, Path) else None
+
+
+def _value(
+    ask: Callable[[Any, Any], Any], kind: type | None, required: bool, context: Any, words: Any
+) -> Any:
+    """The value of an option; Typer is asked about flags, and to refuse."""
+    if words is None or words == ():
+        return ask(context, words) if required else words
+    if kind is None:
+        return ask(context, words)
+    try:
+        return [kind(word) for word in words] if isinstance(words, list | tuple) else kind(words)
+    except (TypeError, ValueError):
+        return ask(context, words)
+
+
+class _Command(_Light, typer.core.TyperCommand):
+    """A command."""
+
+
+class _Commands(_Light, typer.core.TyperGroup):
     """The commands, each loaded when it is asked for: `--help` waits for none of them."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -88,10 +137,26 @@ def _begun(ctx: Any) -> Any:
 
 def command(name: str) -> Any:
     """A command with its options."""
-    module = import_module(f"binreps.cli.{_COMMANDS[name][0]}")
+    _load_later("numpy.f2py", "numpy.testing")
+    function = getattr(import_module(f"binreps.cli.{_COMMANDS[name][0]}"), f"{name}_command")
+    if "duckdb" not in sys.modules:  # it complains at the end of what nobody looked for
+        gc.freeze()  # what is loaded by now stays: garbage is not looked for there, at the end either
     alone = typer.Typer(rich_markup_mode="markdown", add_completion=False)
-    alone.command(name)(getattr(module, f"{name}_command"))
+    alone.command(name, cls=_Command)(function)
     return typer.main.get_command(alone)
+
+
+def _load_later(*names: str) -> None:
+    """Have modules loaded when they are first used: SciPy touches all that NumPy has, which takes .07 s."""
+    for name in names:
+        spec = find_spec(name)
+        if name in sys.modules or spec is None or spec.loader is None:
+            continue
+        spec.loader = LazyLoader(spec.loader)
+        sys.modules[name] = module = module_from_spec(spec)
+        spec.loader.exec_module(module)
+        parent, _, own = name.rpartition(".")
+        setattr(sys.modules[parent], own, module)
 
 
 app = typer.Typer(
@@ -104,6 +169,7 @@ app = typer.Typer(
 
 
 _GARBAGE = 50_000  # new objects until garbage is looked for: modules make them, and all of these stay
+_ONE_THREAD = ("OPENBLAS_NUM_THREADS", "1")  # products are small: more threads wait, for each other and us
 _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
 
@@ -132,6 +198,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run the program and leave with its exit code: 0 fine, 2 bad usage or data, 1 a mistake of ours."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in given
+    os.environ.setdefault(*_ONE_THREAD)
     gc.set_threshold(_GARBAGE)
     for number in _ENDING:
         if signal.getsignal(number) is signal.SIG_DFL:  # nohup, which ignores one, is respected

@@ -52,9 +52,6 @@ def web_command(
     listening = _listen(host, port)
     address = _address(host, listening.getsockname()[1])
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(message)s")
-    os.environ.setdefault(
-        "OPENBLAS_NUM_THREADS", "1"
-    )  # the processes share the cores; more threads get in the way
     names = {host, socket.gethostname(), *(name or ())}
     app: Any = create_app(names, token, processes=min(os.cpu_count() or 1, _MOST_PROCESSES))
     options: Any = {

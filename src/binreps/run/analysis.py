@@ -15,10 +15,7 @@ from binreps.covariates import CovariateTable
 from binreps.decide.checks.findings import Findings
 from binreps.decide.compare import Comparison
 from binreps.decide.evaluate import Evaluation
-from binreps.decide.indecision import risk_by_cost
 from binreps.decide.loss import DECISIONS, Loss, check_loss, decision_table
-from binreps.decide.predictive import predictive_counts
-from binreps.decide.stopping import stopping_table
 from binreps.decide.verdict import Verdict, reached
 from binreps.errors import OptionError
 from binreps.fits.base import checked_prior, rates_rows
@@ -294,6 +291,8 @@ class Part:
         A row per result (n, s): how many have it, the chance, and the chances after a negative and after a
         positive replicate. Empty where more than results is known of individuals.
         """
+        from binreps.decide.stopping import stopping_table  # for reports
+
         names = ("n", "s", "weight", "probability", "if_negative", "if_positive")
         columns: dict[str, list[Any]] = {name: [] for name in names}
         told = self.fit.has_sources or self.fit.records is not None
@@ -329,6 +328,8 @@ class Part:
         fit = self.fits[self.believed]
         if fit.posterior.certain or fit.has_sources or not self.counts.replicates:
             return None
+        from binreps.decide.predictive import predictive_counts  # for reports
+
         return predictive_counts(fit, rng=_SEED, level=self.settings.level)
 
     @cached_property
@@ -339,6 +340,8 @@ class Part:
         n, s, fits = self.truth.n, self.truth.s, drawn(self.fits)
         asked = {kind: (n, s) if fit.records is None else (self.truth,) for kind, fit in fits.items()}
         scores = {WAYS[kind].name: fit.score(*asked[kind]) for kind, fit in fits.items()}
+        from binreps.decide.indecision import risk_by_cost  # for reports
+
         return risk_by_cost(scores, status_of(self.truth), self.truth.weight)
 
 

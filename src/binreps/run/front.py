@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from types import MappingProxyType
-from typing import Any, Unpack, cast
+from typing import TYPE_CHECKING, Any, Unpack, cast
 
 import numpy as np
 
@@ -15,9 +15,6 @@ from binreps.covariates import CovariateTable
 from binreps.decide.checks.findings import Findings
 from binreps.errors import DataError, OptionError
 from binreps.fits.base import checked_prior
-from binreps.fits.covariates import fit_covariates
-from binreps.fits.sampled.prior import SourcePrior
-from binreps.fits.sources import fit_sources
 from binreps.formula import Formula
 from binreps.model import Prior
 from binreps.notes import Note, warn_of
@@ -39,6 +36,9 @@ from binreps.tables.sources import MOST, source_readings, whose
 from binreps.tables.truth import truth_file, with_truth
 
 Counts = CountTable | Mapping[Any, CountTable]
+
+if TYPE_CHECKING:
+    from binreps.fits.sampled.prior import SourcePrior
 
 _NOUNS: Mapping[Any, str] = MappingProxyType(
     {CovariateTable: "records", Readings: "readings", CountTable: "counts", Mapping: "counts"}
@@ -144,10 +144,14 @@ def fit(
         data, found = _readings_of(table, columns, memory, sheet, most, design)
         warn_of(found)
         how |= {"independent": independent, "merge": merge, "rng": SEED if rng is None else rng}
+        from binreps.fits.sources import fit_sources
+
         return fit_sources(data, prior, **how)  # type: ignore[arg-type]
     if needs == "covariates":
         records, notes = _records_of(table, columns, memory, reference, missing_covariates, made)
         warn_of(notes)
+        from binreps.fits.covariates import fit_covariates
+
         return fit_covariates(records, prior, **how)  # type: ignore[arg-type]
     if reference:
         raise OptionError(f"reference names levels of covariates, and there are none, got {shown(reference)}")

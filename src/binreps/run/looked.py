@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from binreps.decide.checks.exchange import exchange_findings
 from binreps.decide.checks.findings import Finding
 from binreps.errors import BinrepsError
 from binreps.readings import Readings
@@ -32,6 +31,8 @@ def looked_at(source: Source) -> list[Looked]:
         return []
     found = []
     for kind, readings in _grouped(reading):
+        from binreps.decide.checks.exchange import exchange_findings  # most tables have no such columns
+
         found.append(Looked(kind, exchange_findings(kind, readings), readings))
     return found
 

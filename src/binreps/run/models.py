@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from binreps.errors import OptionError
 from binreps.fits.bayes import fit_bayes
-from binreps.fits.covariates import fit_covariates
 from binreps.fits.overdispersed import fit_overdispersed
 from binreps.fits.populations import fit_populations
-from binreps.fits.sampled.prior import SourcePrior
-from binreps.fits.sources import fit_sources
 from binreps.model import Prior
 from binreps.options import shown
 from binreps.run.methods import INTEGRATED, METHODS, Way
+
+if TYPE_CHECKING:
+    from binreps.fits.sampled.prior import SourcePrior
 
 AUTO = "auto"
 """The choice to let the data choose."""
@@ -53,12 +52,28 @@ class Offer(Way):
 
 def _source_prior(given: Prior) -> SourcePrior:
     """The prior of the prevalence is the user's; that of error rates belongs to other models."""
+    from binreps.fits.sampled.prior import SourcePrior
+
     usual = Prior()
     others = (given.false_positive, given.false_negative, given.better_than_chance)
     if others != (usual.false_positive, usual.false_negative, usual.better_than_chance):
         rule = "with sources the error rates come from a population that is learned"
         raise OptionError(f"{rule}; give their prior to fit_sources (SourcePrior), not to an analysis")
     return SourcePrior(prevalence=given.prevalence)
+
+
+def _fit_covariates(*data: Any, **how: Any) -> Any:
+    """`fit_covariates`, loaded where it is asked for."""
+    from binreps.fits.covariates import fit_covariates
+
+    return fit_covariates(*data, **how)
+
+
+def _fit_sources(*data: Any, rng: Any = SEED, **how: Any) -> Any:
+    """`fit_sources` with the seed of an analysis, loaded where it is asked for."""
+    from binreps.fits.sources import fit_sources
+
+    return fit_sources(*data, rng=rng, **how)
 
 
 _CORRELATED = "Replicates of one individual may be correlated (beta-binomial, one correlation)."
@@ -114,7 +129,7 @@ MODELS: Mapping[str, Offer] = MappingProxyType(
                 "covariates",
                 "Covariates",
                 _COVARIATES,
-                fit_covariates,
+                _fit_covariates,
                 drawn=6,
                 extras=lambda fit: {"slope_sd": fit.slope_sd, "tol": fit.tol},
                 says="The prevalence depends on what else is known of an individual.",
@@ -125,7 +140,7 @@ MODELS: Mapping[str, Offer] = MappingProxyType(
                 "sources",
                 "By source",
                 _SOURCES,
-                partial(fit_sources, rng=SEED),
+                _fit_sources,
                 drawn=7,
                 says="Each reader, test or rater has error rates of its own.",
                 needs="source",

@@ -8,7 +8,6 @@ from typing import Any
 
 from binreps.errors import DataError, OptionError
 from binreps.run.analysis import Source
-from binreps.run.save import read_json
 from binreps.tables.files import PathLike
 from binreps.tables.opened import OpenTable
 from binreps.tables.profile import alike
@@ -58,6 +57,8 @@ def load_recipe(path: PathLike) -> dict[str, Any]:
     DataError
         If the file holds none, or one that this version cannot read.
     """
+    from binreps.run.save import read_json  # with what saves every fit
+
     content = read_json(path)
     found = saved_recipe(content)
     if found is None:

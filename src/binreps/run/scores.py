@@ -15,7 +15,8 @@ from binreps.tables.files import PathLike
 from binreps.tables.join import ADDED, Adding, in_order, joined
 from binreps.tables.opened import Reading, arrow_rows, open_table, read
 from binreps.tables.roles import column_names
-from binreps.tables.write import write_arrow, write_file, write_table
+from binreps.tables.tally import open_frame, values_of
+from binreps.tables.write import kept, write_arrow, write_file, write_table
 
 
 class Scored(NamedTuple):
@@ -82,12 +83,14 @@ def _scored_rows(analysis: Analysis, reading: Reading) -> Scored:
     adding = Adding(answering, settings.loss, level=settings.level, prefix=_prefix(analysis))
     answers, _ = joined(reading, adding)
     few = (reading.everyone.individuals if reading.roles.long else reading.rows) <= LISTED
-    connection = None if files is None else files.connection
-    if files is not None and not few:
-        return Scored(lambda target: write_file(in_order(answers), target), None, connection)
-    rows = arrow_rows(answers if files is None else in_order(answers))
+    if files is not None:
+        found = in_order(answers)
+        found = kept(found, files.connection) if few else found
+        listed = Table(values_of(open_frame(found))) if few else None
+        return Scored(lambda target: write_file(found, target), listed, files.connection)
+    rows = arrow_rows(answers)
     table = Table({name: rows.column(name).to_pylist() for name in rows.column_names})
-    return Scored(lambda target: write_arrow(rows, target, connection), table if few else None, connection)
+    return Scored(lambda target: write_arrow(rows, target), table if few else None)
 
 
 def _prefix(analysis: Analysis) -> str:

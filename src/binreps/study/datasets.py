@@ -20,7 +20,6 @@ from scipy.special import expit
 
 from binreps.model import Rates
 from binreps.options import kinds_checked
-from binreps.study.simulate import simulate
 from binreps.table import Table
 
 SCREENING_RATES = Rates(prevalence=0.30, false_positive=0.10, false_negative=0.15)
@@ -77,6 +76,8 @@ def made() -> dict[Path, str]:
 
 def _screening() -> str:
     """People tested 2 to 6 times."""
+    from binreps.study.simulate import simulate  # whoever reads the files has no need of it
+
     rng = np.random.default_rng(_SEED)
     simulation = simulate(SCREENING_RATES, 120, range(2, 7), rng)
     names = [f"P{i:03d}" for i in range(1, len(simulation) + 1)]
@@ -91,6 +92,8 @@ def _screening() -> str:
 
 def _readers() -> str:
     """Slides, each read by four of five readers."""
+    from binreps.study.simulate import simulate
+
     drawn = simulate(READERS_RATES, 120, 4, np.random.default_rng(_SEED))
     words = ("neg", "pos")
     lines = []

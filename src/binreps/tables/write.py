@@ -20,6 +20,7 @@ from binreps.tables.sql import quoted
 if TYPE_CHECKING:
     import duckdb
 
+_KEPT = "binreps_kept"  # a table on a connection of ours, which is in memory
 _STAGE = "binreps"  # where files are that take their places together
 _UNSEEN = (  # letters that a spreadsheet may leave out: spaces, controls, marks of direction and order
     "\\x00-\\x20\\x7f-\u00a0\u00ad\u034f\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f\u2000-\u200f\u2028-\u202f"
@@ -60,9 +61,17 @@ def _kind(values: list[Any]) -> str:
     return "::BIGINT[]" if whole else ""
 
 
-def write_arrow(rows: Any, target: PathLike, connection: duckdb.DuckDBPyConnection | None = None) -> None:
-    """Write an Arrow table in its order, on a connection that is open or on one of its own."""
-    with _keeping_order(connection) as used:
+def kept(relation: duckdb.DuckDBPyRelation, connection: duckdb.DuckDBPyConnection) -> Any:
+    """The rows of a relation, computed once and in their order: for few that are read again."""
+    with _keeping_order(connection):
+        connection.execute(f"DROP TABLE IF EXISTS {_KEPT}")
+        relation.create(_KEPT)
+    return connection.table(_KEPT)
+
+
+def write_arrow(rows: Any, target: PathLike) -> None:
+    """Write an Arrow table in its order."""
+    with _keeping_order(None) as used:
         write_file(used.from_arrow(rows), target)
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
-from binreps.decide.checks.covariates import covariates_findings
 from binreps.decide.checks.decisions import decisions_findings
 from binreps.decide.checks.findings import Finding, Findings
 from binreps.decide.checks.goodness import assumption_findings, table_findings
@@ -15,12 +15,9 @@ from binreps.decide.checks.identifiability import (
 )
 from binreps.decide.checks.limits import limits_findings
 from binreps.decide.checks.sensitivity import sensitivity_findings
-from binreps.decide.checks.sources import sources_findings
 from binreps.decide.checks.subject import parts_of
 from binreps.decide.loss import Loss, check_loss
 from binreps.fits.base import AnyFit, check_fit
-from binreps.fits.covariates import CovariatesFit
-from binreps.fits.sources import SourcesFit
 from binreps.model import Prior
 from binreps.options import check_level, kinds_checked
 
@@ -77,15 +74,19 @@ def check(fit: AnyFit, loss: Loss | None = None, *, level: float = 0.95) -> Find
     return Findings(tuple(_findings(fit, loss, 1 - level)))
 
 
-def _findings(fit: AnyFit, loss: Loss | None, alarms: float) -> Iterator[Finding]:
+def _findings(fit: Any, loss: Loss | None, alarms: float) -> Iterator[Finding]:
     """All findings, in the order of the questions."""
-    if isinstance(fit, SourcesFit):
+    if fit.has_sources:
+        from binreps.decide.checks.sources import sources_findings  # with all that samples
+
         yield from sources_findings(fit, loss)
         yield from (Finding(*trouble) for trouble in fit.troubles())
         return
     yield from replicates_findings(fit)
     yield from (Finding(*trouble) for trouble in fit.troubles())
-    if isinstance(fit, CovariatesFit):
+    if fit.records is not None:
+        from binreps.decide.checks.covariates import covariates_findings
+
         yield from covariates_findings(fit, loss, alarms)
     parts = parts_of(fit)
     if not parts:
