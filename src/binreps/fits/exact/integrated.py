@@ -96,7 +96,7 @@ class Integrated(Posterior):
             if before is not None:
                 error = np.max(np.abs(value - expit(before)), axis=1)
             for key, ends, one in zip(keys, value, error, strict=True):
-                found[key] = Estimate(ends, np.full(tails.size, max(2 * one, _TABLES)))
+                found[key] = Estimate(ends, np.full(tails.size, max(SLOW * one, _TABLES)))
             rough = error > SCORE_ENDS
             if before is not None:
                 rough |= np.max(np.abs(near - before), axis=1) > _ODDS

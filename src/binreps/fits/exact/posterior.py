@@ -92,7 +92,7 @@ def agree(rule: Rule, tol: float) -> Agreed:
         if before:
             last, *older = (min(_finite(grid.distance(one)), 1e100) for one in reversed(before))
             found = Agreed(before[-1], grid, _error(grid, 2 * last))
-            error = max([last**POWER, *(one**OLDER_POWER for one in older)])
+            error = rule.pauses * max([last**POWER, *(one**OLDER_POWER for one in older)])
             if error < tol and level >= rule.before:
                 return found._replace(error=_error(grid, error))
             if isinstance(rule, Product) and last > (_HOPELESS if level < 3 else _SLOWLY):

@@ -55,6 +55,9 @@ class Rule(ABC):
     before: int
     """With how many grids before it one must agree."""
 
+    pauses = 1.0
+    """By how much more than powers of distances say a grid may be off: some get no better for a step."""
+
     def __init__(self, density: Density) -> None:
         self.density = density
 
@@ -226,7 +229,7 @@ def _seen(function: Function, peak: Peak, cut: float, most: int) -> tuple[Float,
 class Lattices(Rule):
     """Lattices in one chart, or in several that cover the domain piece by piece."""
 
-    before = 2
+    before, pauses = 2, 2.0
 
     def __init__(self, density: Density, charts: list[Chart], frames: list[Frame], most: int) -> None:
         super().__init__(density)
