@@ -358,21 +358,41 @@ def individuals(frame: Frame, roles: Roles) -> Frame:
 def _long_individuals(frame: Frame, roles: Roles, rows: bool) -> Frame:
     """Count the results of each individual, and add up their codes as S; without ROWS if nobody asks."""
     schema, (result,) = frame.collect_schema(), roles.results
-    parts = {(N, S): (_reading(result, schema[result], roles.labels), schema[result])}
+    readings = {(N, S): _reading(result, schema[result], roles.labels)}
     if roles.known is not None:
-        dtype = schema[roles.known]
-        parts[_K, _K1] = (_reading(roles.known, dtype, Labels(missing=roles.labels.missing)), dtype)
+        missing = Labels(missing=roles.labels.missing)
+        readings[_K, _K1] = _reading(roles.known, schema[roles.known], missing)
+    eager = isinstance(frame, nw.DataFrame)
+    order = [ORDER] if ORDER in schema else []
     marks: dict[str, nw.Expr] = {}
     totals = [nw.len().alias(ROWS)] if rows else []
-    for (given, code), (reading, dtype) in parts.items():
-        plain = _plain(frame, reading, dtype)
-        marks[code] = reading.positive if plain else reading.code
-        totals += [nw.col(code).sum(), (nw.len() if plain else nw.col(code).count()).alias(given)]
-    if ORDER in schema:
-        marks[ORDER] = nw.col(ORDER)
-        totals.append(nw.col(ORDER).min())
-    people = frame.select(*roles.individual, **marks).group_by(*roles.individual).agg(*totals)
+    totals += [nw.col(name).min() for name in order]
+    for (given, code), reading in readings.items():
+        own, total = _seen(frame, reading, given, code) if eager else _coded(reading, given, code)
+        marks |= own
+        totals += total
+    people = frame.select(*roles.individual, *order, **marks).group_by(*roles.individual).agg(*totals)
     return people if roles.known is None else people.with_columns(**_decoded(_K, _K1, _K0))
+
+
+_Marks = tuple[dict[str, Any], list[nw.Expr]]  # columns of rows, and what to make of them for an individual
+
+
+def _coded(reading: _Reading, given: str, code: str) -> _Marks:
+    """One column of codes: in databases, and lazily, work by group costs more than looking at rows."""
+    return {code: reading.code}, [nw.col(code).sum(), nw.col(code).count().alias(given)]
+
+
+def _seen(frame: Frame, reading: _Reading, given: str, code: str) -> _Marks:
+    """The same of rows in memory, where a look often tells that every result is read, or even there."""
+    seen = frame.select(positive=reading.positive, negative=reading.negative, given=reading.given)
+    read = nw.col("positive") | nw.col("negative") | ~nw.col("given")
+    found = seen.select(read=read.all(), given=nw.col("given").all())
+    if not found["read"].item():
+        return _coded(reading, given, code)
+    if found["given"].item():
+        return {code: seen["positive"]}, [nw.col(code).sum(), nw.len().alias(given)]
+    return {code: seen["positive"], given: seen["given"]}, [nw.col(code, given).sum()]
 
 
 def decoded(people: Frame) -> Frame:
@@ -396,17 +416,6 @@ def _read_code(cells: dict[str, list[int]]) -> dict[str, list[int]]:
         return cells
     bad, s = zip(*(divmod(code, _NEITHER) for code in cells[S]), strict=True) if cells[S] else ((), ())
     return {**cells, S: list(s), BAD: list(bad)}
-
-
-def _plain(frame: Frame, reading: _Reading, dtype: Any) -> bool:
-    """Whether every result is there and read: a look at numbers in memory is cheaper than a sum by group.
-
-    Of words that must be read for it, and of what is not in memory, nothing is known.
-    """
-    if not isinstance(frame, nw.DataFrame) or not (dtype.is_numeric() or dtype == nw.Boolean):
-        return False
-    read = reading.given & (reading.positive | reading.negative)
-    return bool(frame.select(read=read.all())["read"].item())
 
 
 def row_counts(frame: Frame, roles: Roles) -> dict[str, nw.Expr]:
