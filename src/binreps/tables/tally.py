@@ -275,13 +275,16 @@ class _Reading:
     positive: nw.Expr
     negative: nw.Expr
     given: nw.Expr
+    number: nw.Expr | None = None  # the column, where what is read as 0 or 1 is that number
 
     @property
     def code(self) -> nw.Expr:
         """What a row adds to the positives, null where no result is given."""
-        one, none, neither = (nw.lit(float(value), nw.Float64) for value in (1, 0, _NEITHER))
-        read = nw.when(self.negative).then(none).otherwise(nw.when(self.given).then(neither))
-        return nw.when(self.positive).then(one).otherwise(read)
+        neither = nw.lit(float(_NEITHER), nw.Float64)
+        if self.number is not None:
+            return nw.when(~(self.positive | self.negative)).then(neither).otherwise(self.number)
+        read = nw.when(self.negative).then(nw.lit(0.0)).otherwise(nw.when(self.given).then(neither))
+        return nw.when(self.positive).then(nw.lit(1.0)).otherwise(read)
 
 
 def _reading(name: str, dtype: Any, labels: Labels | None = None) -> _Reading:
@@ -303,7 +306,8 @@ def _number_reading(column: nw.Expr, dtype: Any, labels: Labels) -> _Reading:
         given = given & (column != number)
     yes = _equals(column, _numbers(labels.positive) if labels.positive else [1])
     no = _equals(column, _numbers(labels.negative) if labels.positive else [0])
-    return _Reading(yes, no, given)
+    plain = dtype.is_integer() and not labels.missing and not labels.positive
+    return _Reading(yes, no, given, column.cast(nw.Float64) if plain else None)
 
 
 def _equals(column: nw.Expr, values: Sequence[Any]) -> nw.Expr:
@@ -534,7 +538,8 @@ def known_code() -> nw.Expr:
 
 def without_individual(roles: Roles) -> nw.Expr:
     """Whether a row does not say whose it is."""
-    return nw.any_horizontal(*(nw.col(name).is_null() for name in roles.individual), ignore_nulls=True)
+    nobody: nw.Expr = reduce(or_, (nw.col(name).is_null() for name in roles.individual))
+    return nobody
 
 
 def _lists(cells: Frame) -> dict[str, list[int]]:
