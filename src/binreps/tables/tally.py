@@ -87,7 +87,7 @@ def tally(frame: Frame, roles: Roles, *, rows: bool = True) -> Tally:
 
     Rows of a long table are counted if somebody wants to know, or where words may stand for no result.
     """
-    rows = rows or _worded(frame, roles)
+    rows = rows or _has_words(frame, roles)
     people = _long_individuals(frame, roles, rows) if roles.long else individuals(frame, roles)
     cells = _read_code(_lists(cells_of(people, roles)))
     if any(cells[BAD]):
@@ -109,7 +109,7 @@ def tally(frame: Frame, roles: Roles, *, rows: bool = True) -> Tally:
     )
 
 
-def _worded(frame: Frame, roles: Roles) -> bool:
+def _has_words(frame: Frame, roles: Roles) -> bool:
     """Whether results are words, of which some may stand for no result."""
     schema = frame.collect_schema()
     return any(schema[name] in TEXT for name in roles.results)
