@@ -603,7 +603,7 @@ class _Job:
                 scores = score_at(table.n, table.s, *rates[i]).tolist() if self.scores else None
                 rows.append(Row(tuple(rates[i]), scores=scores and tuple(scores)))
             else:
-                rows.append(_row(modes.fit(i), self.level, self.scores))
+                rows.append(_row(modes.best_fit(i), self.level, self.scores))
         return rows
 
     def _small_groups(self, prior: Prior) -> Iterator[tuple[int, list[int]]]:

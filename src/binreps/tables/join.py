@@ -36,6 +36,7 @@ from binreps.tables.tally import (
     Frame,
     N,
     S,
+    decoded,
     individuals,
     open_frame,
     prepare,
@@ -157,7 +158,7 @@ def _read_for(
 ) -> Reading:
     """The table counted, unless its sources will be, in the pass that finds them."""
     if not (adding.by_source and Roles.of(**columns).long):
-        return read(table, columns, population, numbered=True)
+        return read(table, columns, population, numbered=True, rows=False)
     frame, roles = prepare(table.numbered(), Roles.of(**columns))
     nobody = CountTable([], [])
     return Reading(table, frame, roles, population, nobody, [], False, 0, 0, (), {}, numbered=True)
@@ -425,7 +426,7 @@ def _with_answers(
     keys = [name for name in (_KEY, _POPULATION) if name in columns]
     if form == "rows":
         return table.with_columns(_row_key(table, roles)).join(lookup, on=keys, how="left")
-    people = individuals(table, roles) if people is None else people
+    people = individuals(table, roles) if people is None else decoded(people)
     people = people.filter(~without_individual(roles))
     n, s = (nw.col(name).cast(nw.Int64) for name in (N, S))
     people = people.with_columns(_key(n, s).alias(_KEY))

@@ -208,14 +208,22 @@ class Reading:
 
 
 def read(
-    table: OpenTable, columns: Mapping[str, Any], population: str | None = None, *, numbered: bool = False
+    table: OpenTable,
+    columns: Mapping[str, Any],
+    population: str | None = None,
+    *,
+    numbered: bool = False,
+    rows: bool = True,
 ) -> Reading:
-    """Count a table, by population if asked for; `numbered` if its rows are to be joined back next."""
+    """Count a table, by population if asked for; `numbered` if its rows are to be joined back next.
+
+    Without `rows` nobody asks how many rows a long table has, nor how many results are missing.
+    """
     roles = Roles.of(**columns)
     frame = table.numbered() if numbered else table.frame
     if population is None:
         found, roles = prepare(frame, roles)
-        one = tally(found, roles)
+        one = tally(found, roles, rows=rows)
         how = (one.repeated, one.rows, one.missing, *_worded(found, roles, one.missing, one.notes))
         people = one.people if numbered else None
         return Reading(table, found, roles, None, one.counts, one.pairs, *how, numbered, people)
@@ -324,7 +332,7 @@ def count_table(
     """
     roles = Roles.of(**columns)
     with open_table(table, roles.used, memory=memory, sheet=sheet) as opened:
-        reading = read(opened, columns)
+        reading = read(opened, columns, rows=False)
     warn_of((*(() if opened.files is None else opened.files.notes), *reading.notes))
     return reading.everyone
 

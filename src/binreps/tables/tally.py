@@ -5,9 +5,9 @@
     rows ──► individuals (n, s) ──► cells (n, s, weight)      both steps run in the user's engine,
                                                               only the cells leave it
 
-Reading and checking are one pass. For each individual the engine counts the results that are given, the
-positive and the negative ones; results that are neither show up in the totals of the cells, and only then
-is a second query asked which values they are.
+Reading and checking are one pass. For each individual the engine counts the results that are given and adds
+up the positive ones, to which a result that is neither adds far more; such results show up in the totals of
+the cells, and only then is a second query asked which values they are.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from __future__ import annotations
 import math
 import numbers
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import or_
-from typing import Any, NamedTuple
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -49,6 +49,7 @@ _LOOKED_AT = 1000  # rows fetched to find them
 _PLAIN = {"BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT", "DOUBLE", "VARCHAR", "DATE"}
 """Types of DuckDB whose values are the same in Python, whether Arrow brings them or not."""
 _LARGEST = float(2**53)
+_NEITHER = 2**40  # what a result that is neither adds to the positives: more than anybody has results
 
 
 @dataclass(frozen=True)
@@ -63,12 +64,13 @@ class Tally:
     repeated : bool
         Whether an individual has several rows of counts.
     rows : int
-        Rows that belong to an individual; of a table of cells, individuals.
+        Rows that belong to an individual; of a table of cells, individuals. Of a long table whose rows were
+        not counted, those with a result.
     missing : int
-        Results that are missing.
+        Results that are missing, if rows were counted.
     notes : tuple of Note
     people : frame
-        One row per individual.
+        One row per individual; S of a long table is still a code.
     """
 
     counts: CountTable
@@ -80,10 +82,14 @@ class Tally:
     people: Frame | None = None
 
 
-def tally(frame: Frame, roles: Roles) -> Tally:
-    """Make the one pass over a prepared frame and check what it brings back."""
-    people = individuals(frame, roles)
-    cells = _lists(cells_of(people, roles))
+def tally(frame: Frame, roles: Roles, *, rows: bool = True) -> Tally:
+    """Make the one pass over a prepared frame and check what it brings back.
+
+    Rows of a long table are counted if somebody wants to know, or where words may stand for no result.
+    """
+    rows = rows or _has_words(frame, roles)
+    people = _long_individuals(frame, roles, rows) if roles.long else individuals(frame, roles)
+    cells = _read_code(_lists(cells_of(people, roles)))
     if any(cells[BAD]):
         raise explain(frame, roles)
     known = cells.get(KNOWN, [UNKNOWN] * len(cells[N]))
@@ -91,15 +97,30 @@ def tally(frame: Frame, roles: Roles) -> Tally:
         raise explain_known(frame, people, roles, max(known))
     weight = [w - gone for w, gone in zip(cells[WEIGHT], lost_of(cells, LOST), strict=True)]
     counts = CountTable(cells[N], cells[S], weight, np.array(known, np.int8))
+    counted = counts.replicates if roles.long and ROWS not in cells else rows_of(cells)
     return Tally(
         counts,
         sorted(set(zip(cells[N], cells[S], strict=True))),
         not roles.long and sum(cells.get(ROWS, ())) > sum(cells[WEIGHT]),
-        (rows := rows_of(cells)),
-        missing_results(roles, rows, counts.replicates),
-        (*roles.notes, *lost_notes(cells, roles)),
+        counted,
+        missing_results(roles, counted, counts.replicates),
+        (*roles.notes, *_lost_notes(frame, cells, roles)),
         people,
     )
+
+
+def _has_words(frame: Frame, roles: Roles) -> bool:
+    """Whether results are words, of which some may stand for no result."""
+    schema = frame.collect_schema()
+    return any(schema[name] in TEXT for name in roles.results)
+
+
+def _lost_notes(frame: Frame, cells: Mapping[str, list[int]], roles: Roles) -> tuple[Note, ...]:
+    """How many rows have no individual; they are counted now if somebody has no name and they were not."""
+    if LOST_ROWS in cells or not any(lost_of(cells, LOST)):
+        return lost_notes(cells, roles)
+    rows = frame.filter(without_individual(roles)).select(nw.len().alias(ROWS))
+    return (dropped_note("individual", int(_column(rows, ROWS)[0]), roles.individual),)
 
 
 def lost_of(cells: Mapping[str, list[int]], name: str) -> list[int]:
@@ -249,19 +270,28 @@ def _plain_number(value: object) -> float | None:
 
 @dataclass(frozen=True)
 class _Reading:
-    """How a column of results reads: three conditions on a row, and what to count, null where missing."""
+    """How a column of results reads: three conditions on a row."""
 
     positive: nw.Expr
     negative: nw.Expr
     given: nw.Expr
-    countable: nw.Expr
+    number: nw.Expr | None = None  # the column, where what is read as 0 or 1 is that number
+
+    @property
+    def code(self) -> nw.Expr:
+        """What a row adds to the positives, null where no result is given."""
+        neither = nw.lit(float(_NEITHER), nw.Float64)
+        if self.number is not None:
+            return nw.when(~(self.positive | self.negative)).then(neither).otherwise(self.number)
+        read = nw.when(self.negative).then(nw.lit(0.0)).otherwise(nw.when(self.given).then(neither))
+        return nw.when(self.positive).then(nw.lit(1.0)).otherwise(read)
 
 
 def _reading(name: str, dtype: Any, labels: Labels | None = None) -> _Reading:
     """The conditions for one column of results, by its type and the labels given."""
     column, labels = nw.col(name), labels or Labels()
     if dtype == nw.Boolean and not labels.positive:
-        return _Reading(column, ~column, ~column.is_null(), column)
+        return _Reading(column, ~column, ~column.is_null())
     if dtype.is_numeric():
         return _number_reading(column, dtype, labels)
     return _word_reading(column, labels)
@@ -276,8 +306,8 @@ def _number_reading(column: nw.Expr, dtype: Any, labels: Labels) -> _Reading:
         given = given & (column != number)
     yes = _equals(column, _numbers(labels.positive) if labels.positive else [1])
     no = _equals(column, _numbers(labels.negative) if labels.positive else [0])
-    plain = dtype.is_integer() and not labels.missing
-    return _Reading(yes, no, given, column if plain else nw.when(given).then(nw.lit(True)))
+    plain = dtype.is_integer() and not labels.missing and not labels.positive
+    return _Reading(yes, no, given, column.cast(nw.Float64) if plain else None)
 
 
 def _equals(column: nw.Expr, values: Sequence[Any]) -> nw.Expr:
@@ -310,7 +340,7 @@ def _word_reading(column: nw.Expr, labels: Labels) -> _Reading:
     given = ~column.is_null() & ~word.is_in(missing)
     yes = word.is_in(positive)  # Spark 3 takes no tuples
     no = word.is_in(negative) if negative else yes & ~yes  # PyArrow takes no empty list
-    return _Reading(yes, no, given, nw.when(given).then(nw.lit(True)))
+    return _Reading(yes, no, given)
 
 
 def _word(column: nw.Expr) -> nw.Expr:
@@ -321,7 +351,7 @@ def _word(column: nw.Expr) -> nw.Expr:
 def individuals(frame: Frame, roles: Roles) -> Frame:
     """One row per individual, lazily: its columns, N, S, and what is needed to check them."""
     if roles.long:
-        return _long_individuals(frame, roles)
+        return decoded(_long_individuals(frame, roles, rows=True))
     counts = row_counts(frame, roles)
     rows = frame.select(*roles.individual, **counts)
     if not roles.individual:
@@ -329,66 +359,67 @@ def individuals(frame: Frame, roles: Roles) -> Frame:
     return rows.group_by(*roles.individual).agg(nw.col(*counts).sum(), nw.len().alias(ROWS))
 
 
-def _long_individuals(frame: Frame, roles: Roles) -> Frame:
-    """Count the results of each individual."""
+def _long_individuals(frame: Frame, roles: Roles, rows: bool) -> Frame:
+    """Count the results of each individual, and add up their codes as S; without ROWS if nobody asks."""
     schema, (result,) = frame.collect_schema(), roles.results
-    parts = {(N, S, NEGATIVES): _reading(result, schema[result], roles.labels)}
+    readings = {(N, S): _reading(result, schema[result], roles.labels)}
     if roles.known is not None:
-        parts[_K, _K1, _K0] = _reading(roles.known, schema[roles.known], Labels(missing=roles.labels.missing))
-    mark, total = _marks(frame)
+        missing = Labels(missing=roles.labels.missing)
+        readings[_K, _K1] = _reading(roles.known, schema[roles.known], missing)
+    eager = isinstance(frame, nw.DataFrame)
+    order = [ORDER] if ORDER in schema else []
     marks: dict[str, nw.Expr] = {}
-    totals: list[nw.Expr] = []
-    follow: dict[str, nw.Expr] = {}  # counts that follow from others
-    for (given, positive, negative), reading in parts.items():
-        look = _look(frame, reading, schema[result if given == N else str(roles.known)])
-        marks[positive] = mark(reading.positive)
-        totals.append(total(positive))
-        if look.complete:
-            follow[given] = nw.col(ROWS)
-        else:
-            marks[given] = reading.countable
-            totals.append(nw.col(given).count())
-        if look.readable:
-            follow[negative] = nw.col(ROWS if look.complete else given) - nw.col(positive)
-        else:
-            marks[negative] = mark(reading.negative)
-            totals.append(total(negative))
-    totals.append(nw.len().alias(ROWS))
-    if ORDER in schema:
-        marks[ORDER] = nw.col(ORDER)
-        totals.append(nw.col(ORDER).min())
-    people = frame.select(*roles.individual, **marks).group_by(*roles.individual).agg(*totals)
-    return people.with_columns(**follow) if follow else people
+    totals = [nw.len().alias(ROWS)] if rows else []
+    totals += [nw.col(name).min() for name in order]
+    for (given, code), reading in readings.items():
+        own, total = _seen(frame, reading, given, code) if eager else _coded(reading, given, code)
+        marks |= own
+        totals += total
+    people = frame.select(*roles.individual, *order, **marks).group_by(*roles.individual).agg(*totals)
+    return people if roles.known is None else people.with_columns(**_decoded(_K, _K1, _K0))
 
 
-class _Look(NamedTuple):
-    """What is known of a column before it is counted."""
-
-    readable: bool = False  # no result is neither
-    complete: bool = False  # none is missing
+_Marks = tuple[dict[str, Any], list[nw.Expr]]  # columns of rows, and what to make of them for an individual
 
 
-def _look(frame: Frame, reading: _Reading, dtype: Any) -> _Look:
-    """A look at a column of numbers in memory, which is cheaper than one more sum by group.
-
-    Of words that must be read for it, and of what is not in memory, nothing is known.
-    """
-    if not isinstance(frame, nw.DataFrame) or not (dtype.is_numeric() or dtype == nw.Boolean):
-        return _Look()
-    neither = reading.given & ~reading.positive & ~reading.negative
-    found = frame.select(neither=neither.any(), complete=reading.given.all())
-    return _Look(not found["neither"].item(), bool(found["complete"].item()))
+def _coded(reading: _Reading, given: str, code: str) -> _Marks:
+    """One column of codes: in databases, and lazily, work by group costs more than looking at rows."""
+    return {code: reading.code}, [nw.col(code).sum(), nw.col(code).count().alias(given)]
 
 
-def _marks(frame: Frame) -> tuple[Callable[[nw.Expr], nw.Expr], Callable[[str], nw.Expr]]:
-    """How to mark rows and count the marks: dataframes add up booleans, databases count what is not null.
+def _seen(frame: Frame, reading: _Reading, given: str, code: str) -> _Marks:
+    """The same of rows in memory, where a look often tells that every result is read, or even there."""
+    seen = frame.select(positive=reading.positive, negative=reading.negative, given=reading.given)
+    read = nw.col("positive") | nw.col("negative") | ~nw.col("given")
+    found = seen.select(read=read.all(), given=nw.col("given").all())
+    if not found["read"].item():
+        return _coded(reading, given, code)
+    if found["given"].item():
+        return {code: seen["positive"]}, [nw.col(code).sum(), nw.len().alias(given)]
+    return {code: seen["positive"], given: seen["given"]}, [nw.col(code, given).sum()]
 
-    Each is the cheaper way for its engine: DuckDB adds into 128 bits, Polars counts slower than it adds.
-    """
-    engine = frame.implementation
-    if engine.is_polars() or engine.is_pandas_like() or engine.is_pyarrow() or engine.is_dask():
-        return (lambda condition: condition), (lambda name: nw.col(name).sum())
-    return (lambda condition: nw.when(condition).then(nw.lit(True))), (lambda name: nw.col(name).count())
+
+def decoded(people: Frame) -> Frame:
+    """Individuals with S and NEGATIVES in place of the code in S; others as they are."""
+    if NEGATIVES in people.collect_schema().names():
+        return people
+    return people.with_columns(**_decoded(N, S, NEGATIVES))
+
+
+def _decoded(given: str, code: str, negative: str) -> dict[str, nw.Expr]:
+    """Positives and negatives from a sum of codes; with results that are neither, fewer than are given."""
+    total = nw.col(code).cast(nw.Float64)
+    neither = (total / _NEITHER).floor()
+    positive = (total - neither * _NEITHER).cast(nw.Int64)
+    return {code: positive, negative: nw.col(given).cast(nw.Int64) - positive - neither.cast(nw.Int64)}
+
+
+def _read_code(cells: dict[str, list[int]]) -> dict[str, list[int]]:
+    """The same of cells of coded individuals."""
+    if BAD in cells:
+        return cells
+    bad, s = zip(*(divmod(code, _NEITHER) for code in cells[S]), strict=True) if cells[S] else ((), ())
+    return {**cells, S: list(s), BAD: list(bad)}
 
 
 def row_counts(frame: Frame, roles: Roles) -> dict[str, nw.Expr]:
@@ -466,16 +497,19 @@ def _as_number(condition: nw.Expr) -> nw.Expr:
 def cells_of(people: Frame, roles: Roles, by: Sequence[str] = ()) -> Frame:
     """Individuals per (n, s), within groups if any, and the totals that tell whether something was wrong."""
     have = people.collect_schema().names()
-    mark, total = _marks(people)
-    n, s, negatives = (nw.col(name).cast(nw.Int64) for name in (N, S, NEGATIVES))
-    columns, totals = {N: n, S: s, BAD: n - s - negatives}, [nw.col(BAD).sum()]
+    columns, totals = {N: nw.col(N), S: nw.col(S)}, []
+    if NEGATIVES in have:
+        n, s, negatives = (nw.col(name).cast(nw.Int64) for name in (N, S, NEGATIVES))
+        columns, totals = {N: n, S: s, BAD: n - s - negatives}, [nw.col(BAD).sum()]
     if roles.known is not None:
         columns[KNOWN] = known_code()
     if roles.individual and not _all_named(people, roles):
         nobody = without_individual(roles)
-        columns[LOST] = mark(nobody)
-        columns[LOST_ROWS] = nw.when(nobody).then(nw.col(ROWS)).otherwise(nw.lit(0))
-        totals += [total(LOST), nw.col(LOST_ROWS).sum()]
+        columns[LOST] = nw.when(nobody).then(nw.lit(True))
+        totals.append(nw.col(LOST).count())
+        if ROWS in have:
+            columns[LOST_ROWS] = nw.when(nobody).then(nw.col(ROWS)).otherwise(nw.lit(0))
+            totals.append(nw.col(LOST_ROWS).sum())
     for name in (WEIGHT, ROWS):
         if name in have:
             columns[name] = nw.col(name)
@@ -504,7 +538,8 @@ def known_code() -> nw.Expr:
 
 def without_individual(roles: Roles) -> nw.Expr:
     """Whether a row does not say whose it is."""
-    return nw.any_horizontal(*(nw.col(name).is_null() for name in roles.individual), ignore_nulls=True)
+    nobody: nw.Expr = reduce(or_, (nw.col(name).is_null() for name in roles.individual))
+    return nobody
 
 
 def _lists(cells: Frame) -> dict[str, list[int]]:

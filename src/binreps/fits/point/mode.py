@@ -129,6 +129,10 @@ class Modes:
         ends = self._ends.of(slice(*self._first[i : i + 2]))
         return map_fit(self.tables[i], self.prior, self.objective.of([i]), ends)
 
+    def best_fit(self, i: int) -> MapFit:
+        """The same without a look at other maxima, for which a row of a batch has no place."""
+        return map_fit(self.tables[i], self.prior, self.objective.of([i]), self.best.of([i]))
+
     @property
     def plain(self) -> NDArray[np.bool_]:
         """Whether there is nothing to say of a fit but its rates."""
