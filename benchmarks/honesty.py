@@ -10,6 +10,7 @@ out.
 from __future__ import annotations
 
 import argparse
+import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -275,7 +276,7 @@ def judge(name: str, better: bool, tables: int, seed: int, every: int) -> Record
                     made = list(claims_of(fit, truth, intervals, np.random.default_rng(asked)))
                     if all(claim.honest for claim in made):
                         break
-        except ArithmeticError:  # the sharpest reference cannot follow: what the others doubt is undecided
+        except (ArithmeticError, MemoryError):  # no reference can follow: what the others doubt is undecided
             made = [claim if claim.honest else replace(claim, doubt=np.inf) for claim in made]
         record.reference += time.process_time() - begin
         record.claims += made
@@ -340,7 +341,10 @@ def main() -> int:
     parser.add_argument(
         "--intervals", type=int, default=25, help="judge those of every so many tables; 0: none"
     )
+    parser.add_argument("--memory", type=float, default=8.0, help="GB; a reference that needs more is none")
     options = parser.parse_args()
+    most = int(options.memory * 2**30)
+    resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     names = options.families.split(",")
     if unknown := [name for name in names if name not in FAMILIES]:
         parser.error(f"no such family: {', '.join(unknown)}")
