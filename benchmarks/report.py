@@ -187,11 +187,9 @@ def ratio_table(ratios: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 EDITION = (
-    "In this edition bars, start-up and points were measured last, on a machine that did nothing else; "
-    "posteriors, data and accuracy are those of 0.1.0; the others ran beside other work and before the last "
-    "changes, "
-    "the time of Dawid–Skene to ours was computed afterwards from the rows of its table, and a start of "
-    "DuckDB that took no time to speak of was left out of that of scale."
+    "In this edition all families but scale were measured one after the other, on a machine that did nothing "
+    "else; that of scale is older, ran beside other work, and leaves out a start of DuckDB that took no time "
+    "to speak of."
 )
 """What a reader must know of the figures as they stand; the next run of everything at once empties it."""
 
