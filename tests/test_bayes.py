@@ -290,6 +290,19 @@ def test_intervals_of_scores_on_a_ridge() -> None:
 
 
 @pytest.mark.parametrize("better", [False, True])
+@pytest.mark.parametrize("weight", [100, 10**5])
+def test_draws_from_two_modes_come_from_both(weight: int, better: bool) -> None:
+    """The middle third joins either end, alike: half of the draws from each mode, each with its own law."""
+    fit = fitted(CountTable([6, 6, 6], [0, 3, 6], [weight] * 3), Prior(better_than_chance=better))
+    draws = fit.draws(4000, rng=3)
+    assert abs(np.mean(draws.prevalence > 0.5) - 0.5) < 4 * 0.5 / np.sqrt(4000)
+    for name in NAMES:
+        assert kstest(getattr(draws, name), fit.marginal(name).cumulative).pvalue > 1e-4
+    above = draws.prevalence > 0.5  # there the middle is positive: the false negatives are theirs
+    assert np.all(draws.false_negative[above] > draws.false_positive[above])
+
+
+@pytest.mark.parametrize("better", [False, True])
 @pytest.mark.parametrize("name", NAMES)
 def test_density_and_mode_on_a_ridge_are_those_of_its_distribution_function(name: str, better: bool) -> None:
     counts = CountTable([2, 2, 2], [0, 1, 2], [650_000, 130_000, 220_000])

@@ -150,15 +150,8 @@ class Integrated(Posterior):
 
     @cached_property
     def _heavy(self) -> tuple[Float, Float]:
-        """The points that matter of a grid, or as many of them as tell where it is, and their masses."""
-        mass = self.grid.mass.ravel()
-        matters = np.flatnonzero(mass > 1e-10 * mass.max())
-        if matters.size > _ENOUGH:
-            matters = matters[np.linspace(0, matters.size - 1, _ENOUGH).astype(np.int64)]
-        index = np.unravel_index(matters, self.grid.mass.shape)
-        shape = self.grid.mass.shape
-        parameters = [np.broadcast_to(x, shape)[index] for x in self.grid.parameters]
-        return np.stack(parameters), mass[matters] / mass[matters].sum()
+        """What `heavy_points` says of the grid."""
+        return heavy_points(self.grid)
 
     def _chance(self, key: Key, new: bool) -> Estimate:
         if key[0] == 0:  # nothing was read: the prevalence
@@ -236,6 +229,17 @@ class Integrated(Posterior):
         for key in again:
             found |= self.with_more(CountTable([key[0]], [key[1]]))._law_ends([key], tails, False)
         return found
+
+
+def heavy_points(grid: Grid) -> tuple[Float, Float]:
+    """The points that matter of a grid, or as many of them as tell where it is, and their masses."""
+    mass, shape = grid.mass.ravel(), grid.mass.shape
+    matters = np.flatnonzero(mass > 1e-10 * mass.max())
+    if matters.size > _ENOUGH:
+        matters = matters[np.linspace(0, matters.size - 1, _ENOUGH).astype(np.int64)]
+    index = np.unravel_index(matters, shape)
+    parameters = [np.broadcast_to(x, shape)[index] for x in grid.parameters]
+    return np.stack(parameters), mass[matters] / mass[matters].sum()
 
 
 def has_cell(counts: CountTable, key: Key) -> bool:

@@ -14,7 +14,7 @@ from binreps.counts import CountTable
 from binreps.errors import FitError
 from binreps.fits.exact.chart import Box, Chart, Place
 from binreps.fits.exact.density import Density, informative
-from binreps.fits.exact.draws import draw
+from binreps.fits.exact.draws import Piece, draw
 from binreps.fits.exact.grid import Grid, NoMassError
 from binreps.fits.exact.integrated import (
     LEAST_ERROR,
@@ -23,8 +23,9 @@ from binreps.fits.exact.integrated import (
     SLOW,
     Integrated,
     has_cell,
+    heavy_points,
 )
-from binreps.fits.exact.lattice import Frame, TooManyPointsError, frame_of
+from binreps.fits.exact.lattice import TooManyPointsError, frame_of
 from binreps.fits.exact.lines import Asked, Bundle, Crossings, bundles
 from binreps.fits.exact.marginal import Marginal
 from binreps.fits.exact.rules import (
@@ -38,6 +39,7 @@ from binreps.fits.exact.rules import (
     moments,
     trimmed,
     whole,
+    within,
 )
 from binreps.fits.exact.shared import Shared
 from binreps.fits.exact.tensor import Tensor, Tensors
@@ -381,25 +383,27 @@ class ExactPosterior(Integrated):
 
     def draws(self, size: int, rng: np.random.Generator) -> Float:
         """Independent draws, shape (parameters, size)."""
-        charts, frames = self._charts
-        return draw(
-            [
-                (log_mass(self.density, chart), chart, frame)
-                for chart, frame in zip(charts, frames, strict=True)
-            ],
-            size,
-            rng,
-        )
+        return draw(self._pieces, size, rng)
 
     @cached_property
-    def _charts(self) -> tuple[list[Chart], list[Frame]]:
-        """Charts and frames of lattices that cover the posterior."""
+    def _pieces(self) -> list[Piece]:
+        """Densities in charts and frames of lattices that together cover the posterior, one for each mode."""
         if isinstance(self.rule, Lattices):
-            return self.rule.charts, self.rule.frames
+            pairs = zip(self.rule.charts, self.rule.frames, strict=True)
+            return [(log_mass(self.density, chart), chart, frame) for chart, frame in pairs]
+        assert isinstance(self.grid, Tensors)
+        first, *others = self.grid.parts
+        if not others:
+            return [self._piece(first)]
+        each = [(part, *self._piece(part)) for part in self.grid.parts]
+        return [(within(part.ends, chart, function), chart, frame) for part, function, chart, frame in each]
+
+    def _piece(self, part: Tensor) -> Piece:
+        """A chart and a frame that follow one mode."""
         chart = Box(self.model, self.region)
-        parameters, mass = self._heavy
+        parameters, mass = heavy_points(part)
         fitted, x = chart.fitted(chart.coordinates(*parameters), mass)
-        return [fitted], [frame_of(x, mass)]
+        return log_mass(self.density, fitted), fitted, frame_of(x, mass)
 
 
 def _logit_of(place: Place, axis: int, end: float) -> Float:

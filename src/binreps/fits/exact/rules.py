@@ -269,6 +269,17 @@ def log_mass(density: Density, chart: Chart) -> Function:
     return function
 
 
+def within(ends: Ends, chart: Chart, function: Function) -> Function:
+    """A function of a chart's coordinates inside a box of the unit cube, −∞ elsewhere."""
+
+    def inside(x: Float) -> Float:
+        unit = expit(np.stack([one.logit(w) for one, w in zip(chart.stretches, x, strict=True)]))
+        low, high = np.array(ends).T[:, :, None]
+        return np.where(np.all((unit >= low) & (unit <= high), axis=0), function(x), -np.inf)
+
+    return inside
+
+
 def _fitted(density: Density, chart: Chart, peak: Peak) -> tuple[Chart, Frame]:
     """The chart and the frame that follow the density as a coarse lattice around a mode sees it."""
     x, mass, _ = _seen(log_mass(density, chart), peak, _COARSE_CUT, _COARSE_MOST)
