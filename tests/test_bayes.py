@@ -14,8 +14,9 @@ import pytest
 from scipy.special import betainc
 from scipy.stats import kstest
 
-from binreps import CountTable, DataError, OptionError, Prior
+from binreps import CountTable, DataError, OptionError, Prior, Rates, simulate
 from binreps.fits.bayes import BayesFit, fit_bayes
+from binreps.fits.exact import posterior as exact
 from binreps.fits.exact.rules import Lattices
 from binreps.model import NAMES
 from by_hand import as_array
@@ -287,6 +288,16 @@ def test_intervals_of_scores_on_a_ridge() -> None:
     assert np.all(fit.score([0, 2, 2, 2], [0, 0, 1, 2]) < upper)
     assert lower[0] == pytest.approx(fit.quantile(0.05).prevalence, abs=1e-7)
     assert upper[0] == pytest.approx(fit.quantile(0.95).prevalence, abs=1e-7)
+
+
+@pytest.mark.slow
+def test_thousands_of_cells_are_summed_by_a_product_too() -> None:
+    """Cells of two logits would take ten times as long."""
+    counts = simulate(Rates(0.3, 0.12, 0.2), 20_000, range(1, 150), rng=1).counts
+    assert len(counts) > 3500
+    fit = fit_bayes(counts)
+    assert isinstance(fit.posterior, exact.ExactPosterior)
+    assert fit.error < 1e-8
 
 
 @pytest.mark.parametrize("better", [False, True])

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from benchmarks import __main__ as bench
-from benchmarks import extremes, gold, growth, lead, machine, report, scale
+from benchmarks import extremes, gold, growth, lead, machine, posterior, report, scale
+
+import binreps as br
 
 
 @pytest.mark.parametrize("full", [False, True])
@@ -129,3 +131,18 @@ def test_silence_is_marked_and_a_word_in_time_is_not(seconds: float, word: float
 
 def test_a_refusal_may_not_keep_anyone_waiting_either() -> None:
     assert extremes.Taken(5.1, np.inf, "refused, ").shown == "refused, 5.1*"
+
+
+@pytest.mark.parametrize(
+    ("counts", "rule"),
+    [
+        (([3], [1]), "product"),
+        (([2] * 3, range(3), [50_000, 20_000, 30_000]), "lattice"),
+        (([1, 1], [0, 1], [70_000, 30_000]), "cells"),
+    ],
+)
+def test_a_row_of_true_errors_says_by_which_rule_and_can_be_written(counts: Any, rule: str) -> None:
+    fit = br.fit_bayes(br.CountTable(*counts))
+    row = posterior._error_row("one", fit, 1e-9)
+    assert row["rule"] == rule
+    assert json.loads(json.dumps(row))["case"] == "one"

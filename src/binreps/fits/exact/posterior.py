@@ -51,7 +51,7 @@ from binreps.model import ALIKE, Float, Model, Prior
 
 _SMALL, _SMALL_IF_ROUGH = 700, 3000  # replicates up to which a product over the whole domain is worth a try
 _ROUGH = 1e-4  # sds: errors for which few points of it do
-_MOST_IN_BOX, _MOST = 80_000, 400_000  # points of a lattice, before another rule is tried
+_LEAST_IN_BOX, _MOST_IN_BOX, _MOST = 2_000, 80_000, 400_000  # points of a lattice, before another rule
 _LEAST_MOST, _MOST_IN_FOUR = 2_000_000, 40_000_000  # points of a product in four dimensions: most are empty
 _WORK_IN_FOUR = 300_000_000  # and those times cells
 _SMALL_PRODUCT = 100_000  # points of a product that is tried before any lattice
@@ -184,7 +184,8 @@ def _rules(
         yield lambda: whole(density).up_to(points)
         return
     with suppress(TooManyPointsError, NoMassError):
-        product = trimmed(density, modes, min(_MOST, _MOST_IN_BOX * 30 // max(len(counts), 1)))
+        most = max(_LEAST_IN_BOX, min(_MOST, _MOST_IN_BOX * 30 // max(len(counts), 1)))
+        product = trimmed(density, modes, most)
         if product.points(1) < _SMALL_PRODUCT * len(product.parts):
             yield lambda: product.up_to(4 * _SMALL_PRODUCT * len(product.parts))
 
