@@ -137,7 +137,7 @@ def _rows(kept: Kept, family: str, title: str) -> list[dict[str, Any]]:
 
 def _posterior(kept: Kept) -> str:
     sampling, error = (
-        _between(kept, "posterior, N", end) for end in (": the same on the processor", ": error")
+        _between(kept, "posterior, ", end) for end in (": the same on the processor", ": error")
     )
     if not sampling:
         return ""
@@ -148,7 +148,7 @@ def _posterior(kept: Kept) -> str:
 
 
 def _draws(kept: Kept) -> str:
-    times = _between(kept, "posterior, N", ": to fit with draws")
+    times = _between(kept, "posterior, ", ": to fit with draws")
     return (
         times
         and f"With 4,000 independent draws as well it is {times} times as fast on the clock (`posterior`)."

@@ -187,9 +187,9 @@ def ratio_table(ratios: Mapping[str, Mapping[str, Any]]) -> str:
 
 
 EDITION = (
-    "In this edition all families but scale were measured one after the other, on a machine that did nothing "
-    "else; that of scale is older, ran beside other work, and leaves out a start of DuckDB that took no time "
-    "to speak of."
+    "In this edition all families but scale were measured one after the other, on a machine that did little "
+    "else: for some seconds of posterior and sources a short check ran beside them. Scale is older, ran "
+    "beside other work, and leaves out a start of DuckDB that took no time to speak of."
 )
 """What a reader must know of the figures as they stand; the next run of everything at once empties it."""
 
