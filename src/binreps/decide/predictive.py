@@ -60,7 +60,7 @@ def predictive_counts(
     >>> fit = fit_bayes(CountTable([2, 2, 2], [0, 1, 2], weight=[50, 10, 40]))
     >>> table = predictive_counts(fit, rng=1)
     >>> table["observed"], [round(mean) for mean in table["mean"]]
-    ((50, 10, 40), [48, 13, 38])
+    ((50, 10, 40), [49, 13, 38])
     """
     check_fit(fit)
     check_level(level)

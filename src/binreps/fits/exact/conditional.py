@@ -11,7 +11,7 @@ from scipy.special import expit, log_expit, logit
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.fits.exact.chart import Place
-from binreps.fits.exact.density import Density, Mixtures
+from binreps.fits.exact.density import Density
 from binreps.fits.exact.gauss import Interval, Series, jacobi_rule
 from binreps.fits.exact.tensor import rate_interval
 from binreps.model import Float, Prior
@@ -120,7 +120,7 @@ class Conditional:
             good = (second < 0) & (newton >= low) & (newton <= high)
             step = np.where(good, newton, (low + high) / 2) - u
             u = u + step
-            if np.all((step**2 * np.abs(second) < 1e-3) | (high - low < 1e-9)):
+            if np.all((step**2 * np.abs(second) < 1e-9) | (high - low < 1e-9)):
                 break
         return u, 1 / np.sqrt(np.maximum(-second, 1e-3))
 
@@ -188,7 +188,7 @@ class Inner(NamedTuple):
 def masses(density: Density, lines: Lines, errors: Place, size: int) -> tuple[Float, Float]:
     """Nodes of θ and log masses there, both of shape (pairs, nodes)."""
     theta, rest, weights = lines.rule(density.prior, size)
-    return theta, Mixtures(density, errors).log_ratios(theta, rest) + weights
+    return theta, density.log_ratios(errors, theta, rest) + weights
 
 
 def integrated(density: Density, errors: Place, size: int) -> Inner:

@@ -21,6 +21,7 @@ from binreps.model import ALIKE, FEW, Float, Model, Prior, rising_rest
 _MANY = 1_000_000  # individuals from which rounding of the size eps·N would be felt
 _AT_ONCE = 40_000  # cells × points at a time, so that they stay in the processor's cache
 _SAFE = 600.0  # exponents up to which exp does not overflow
+_CERTAIN = 37.0  # log odds beyond which the other class is lost in the rounding of a mixture
 _FAR = -0.5  # a mixture so far below that at the centre has lost digits as a difference
 
 
@@ -83,8 +84,21 @@ class Density:
 
     def log_ratio(self, place: Place) -> Float:
         """log L − log L(centre) at a list of points."""
-        theta, rest = expit(place.u)[:, None], expit(-place.u)[:, None]
-        return Mixtures(self, place).log_ratios(theta, rest)[:, 0]
+        return self.log_ratios(place, expit(place.u)[:, None], expit(-place.u)[:, None])[:, 0]
+
+    def log_ratios(self, errors: Place, theta: Float, rest: Float) -> Float:
+        """log L − log L(centre) at pairs of error rates (first axis) and θ: of all, or of each its own."""
+        pairs, size = errors.p.size, theta.shape[-1]
+        if not (pairs and size and self.weight.size):
+            return np.zeros((pairs, size))
+        mixtures = Changes(self, errors) if self.many else Sums(self, errors, theta, rest)
+        result, weight = np.zeros((pairs, size)) + mixtures.certain, mixtures.weight
+        step = max(1, _AT_ONCE // max(1, weight.size * size))
+        with np.errstate(divide="ignore", invalid="ignore"):  # −∞ beyond what floats hold
+            for some in (slice(start, start + step) for start in range(0, pairs, step)):
+                own = (theta, rest) if theta.ndim == 1 else (theta[some], rest[some])
+                result[some] += np.tensordot(weight, mixtures.logs(*own, some), axes=1)
+        return result
 
     def log_classes(self, errors: Place) -> tuple[Float, Float]:
         """log P(s | T = 0) and log P(s | T = 1) over the centre's mixture, of each cell at error rates."""
@@ -128,59 +142,64 @@ class Density:
         return negative, positive
 
 
-class Mixtures:
-    """Every cell's mixture over that at a density's centre, at pairs of error rates: linear in θ."""
+class Sums:
+    """Every cell's mixture at pairs of error rates, as a sum of two classes; where one is certain, it alone.
+
+    Of a hundred replicates most leave no doubt: their logarithms need no point of θ.
+    """
+
+    def __init__(self, density: Density, errors: Place, theta: Float, rest: Float) -> None:
+        negative, positive = density.log_classes(errors)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            odds, furthest = positive - negative, _CERTAIN + np.max(np.abs(np.log(theta / rest)))
+            up, down = odds.min(axis=1) > furthest, odds.max(axis=1) < -furthest
+        top, weight, unsure = np.maximum(negative, positive), density.weight, ~(up | down)
+        self.certain = (weight @ top)[:, None] + np.zeros_like(theta)
+        for sure, share in ((up, theta), (down, rest)):
+            if sure.any():
+                self.certain += weight[sure].sum() * np.log(share)
+        if not unsure.all():
+            negative, positive, top, weight = (x[unsure] for x in (negative, positive, top, weight))
+        self.weight = weight
+        self._mixtures = Linear(_over(positive, top), _over(negative, top))
+
+    def logs(self, theta: Float, rest: Float, some: slice) -> Float:
+        """Logarithms of the mixtures that are not certain, at some of the pairs."""
+        mixture = self._mixtures.at(theta, rest, some)
+        return np.log(mixture, out=mixture)
+
+
+def _over(logs: Float, top: Float) -> Float:
+    logs -= top
+    return np.exp(logs, out=logs)
+
+
+class Changes:
+    """The same of very many individuals, from what changes along the way from the centre."""
+
+    certain = 0.0
 
     def __init__(self, density: Density, errors: Place) -> None:
-        self.density, self.errors, self.weight = density, errors, density.weight
+        self._density, self._errors, self.weight = density, errors, density.weight
+        level, slope = density.changes(errors)
+        self._changes = Linear(slope, level)
 
     @cached_property
-    def _changes(self) -> Linear:
-        """Mixtures minus 1, by θ − centre and 1."""
-        level, slope = self.density.changes(self.errors)
-        return Linear(slope, level)
-
-    @cached_property
-    def _classes(self) -> tuple[Linear, Float]:
-        """Mixtures over the larger class likelihood, by θ and 1 − θ, and the logarithm of that."""
-        negative, positive = self.density.log_classes(self.errors)
+    def _sums(self) -> tuple[Linear, Float]:
+        negative, positive = self._density.log_classes(self._errors)
         top = np.maximum(negative, positive)
-        negative -= top
-        positive -= top
-        return Linear(np.exp(positive, out=positive), np.exp(negative, out=negative)), top
+        return Linear(_over(positive, top), _over(negative, top)), top
 
-    def log_ratios(self, theta: Float, rest: Float) -> Float:
-        """log L − log L(centre) at each pair of error rates (first axis) and θ: those of all, or its own."""
-        pairs, each = self.errors.p.size, self.weight.size * theta.shape[-1]
-        if not each:
-            return np.zeros((pairs, theta.shape[-1]))
-        size = max(1, _AT_ONCE // each)
-        parts = [slice(start, start + size) for start in range(0, pairs, size)]
-        with np.errstate(divide="ignore", invalid="ignore"):  # −∞ beyond what floats hold
-            if theta.ndim == 1:
-                found = [self._log_ratios(theta, rest, some) for some in parts]
-            else:
-                found = [self._log_ratios(theta[some], rest[some], some) for some in parts]
-        return np.concatenate(found) if found else np.zeros((0, theta.shape[-1]))
-
-    def _log_ratios(self, theta: Float, rest: Float, some: slice) -> Float:
-        if not self.density.many:
-            mixtures, tops = self._classes
-            mixture = mixtures.at(theta, rest, some)
-            return np.asarray(
-                (self.weight @ tops[:, some])[:, None] + self._added_up(np.log(mixture, out=mixture))
-            )
-        u = self.density.centre.u[0]
+    def logs(self, theta: Float, rest: Float, some: slice) -> Float:
+        """As for sums, of all cells; far below the centre differences have lost digits that sums have."""
+        u = self._density.centre.u[0]
         away = theta - expit(u) if u < 0 else expit(-u) - rest
         change = self._changes.at(away, np.ones_like(away), some)
-        if (far := change < _FAR).any():  # there the difference has lost digits that the sum still has
-            mixtures, tops = self._classes
+        if (far := change < _FAR).any():
+            mixtures, tops = self._sums
             logs = tops[:, some, None] + np.log(mixtures.at(theta, rest, some))
-            return self._added_up(np.where(far, logs, np.log1p(np.maximum(change, _FAR))))
-        return self._added_up(np.log1p(change, out=change))
-
-    def _added_up(self, logs: Float) -> Float:
-        return np.asarray((self.weight @ logs.reshape(self.weight.size, -1)).reshape(logs.shape[1:]))
+            return np.where(far, logs, np.log1p(np.maximum(change, _FAR)))
+        return np.log1p(change, out=change)
 
 
 class Linear:

@@ -388,10 +388,16 @@ class ExactPosterior(Integrated):
 
     @cached_property
     def _pieces(self) -> list[Piece]:
-        """Densities in charts and frames of lattices that together cover the posterior, one for each mode."""
+        """Densities in charts and frames of lattices that together cover the posterior.
+
+        One for each mode; or in the moments, in which one or two replicates each leave nothing curved.
+        """
         if isinstance(self.rule, Lattices):
-            pairs = zip(self.rule.charts, self.rule.frames, strict=True)
-            return [(log_mass(self.density, chart), chart, frame) for chart, frame in pairs]
+            return _on_lattices(self.rule)
+        if self.model is ALIKE and not self.counts.identifiable:
+            parameters, mass = self._heavy
+            with suppress(TooManyPointsError, NoMassError):
+                return _on_lattices(moments(self.density, parameters[:, [np.argmax(mass)]], _MOST))
         assert isinstance(self.grid, Tensors)
         first, *others = self.grid.parts
         if not others:
@@ -405,6 +411,12 @@ class ExactPosterior(Integrated):
         parameters, mass = heavy_points(part)
         fitted, x = chart.fitted(chart.coordinates(*parameters), mass)
         return log_mass(self.density, fitted), fitted, frame_of(x, mass)
+
+
+def _on_lattices(rule: Lattices) -> list[Piece]:
+    """The density in the charts of a rule."""
+    pairs = zip(rule.charts, rule.frames, strict=True)
+    return [(log_mass(rule.density, chart), chart, frame) for chart, frame in pairs]
 
 
 def _logit_of(place: Place, axis: int, end: float) -> Float:

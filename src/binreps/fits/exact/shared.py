@@ -25,7 +25,7 @@ from binreps.fits.exact.conditional import (
     integrated,
     masses,
 )
-from binreps.fits.exact.density import Density, Mixtures, informative
+from binreps.fits.exact.density import Density, informative
 from binreps.fits.exact.gauss import Interval, jacobi_polynomials, jacobi_rule, series_matrix, series_tail
 from binreps.fits.exact.grid import Grid
 from binreps.fits.exact.integrated import LEAST_ERROR, SCORE_TOLERANCE, SLOW, Integrated, has_cell
@@ -36,8 +36,11 @@ from binreps.fits.posterior import Estimate, Key, Memory
 from binreps.model import ALIKE, Float, Prior
 
 _ROUGH, _FINE = (6, 0.03), (11, 7e-7)  # points of a cell's side, what may be missed: to look, to integrate
-_FEW_POINTS = (6, 8)  # of a cell's side, for the first lines of θ
-_MORE, _MOST_POINTS = 2, 16  # points of a side that a grid has more than the one before it, and the most
+_FEW_POINTS = (0.55, 0.75)  # of those of a cell's side, for the first lines of θ
+_MORE, _MOST_MORE = 2, 6  # points of a side that a grid has more than the one before it, and than the first
+_MOST_OF_SIDE = 72  # of finer grids that somebody asks for
+_COMPACT, _WIDEST, _PER_WIDTH = 30.0, 12.0, 3.5  # e^−30 is outside of one cell; half its side in sds; points
+_AS_SEEN = 0.2  # the logarithm of what it and the first look have found may differ by so much
 _GOOD = 1e-7  # sds: errors that are no smaller are worth a finer grid
 _MOST = 20_000_000  # points × cells of all tables
 _MOST_NODES = 3_000_000  # points × inner nodes, when a sharp score asks for more than the moments did
@@ -49,7 +52,7 @@ _SETTLED = 1e-10  # log ∫ over θ may change by so much with more nodes
 _ROUNDING = 3e-16  # per result: by so much log likelihoods along a ridge differ for nothing
 _AGREED = 1e-8  # two marginals that differ by less mass are the same
 _TAIL = 1e-9  # a series has died out when its last terms are this small
-_NO_MASS = 1e-15  # of the heaviest point
+_EMPTY = 38.0  # points with less than e^−38 of the heaviest are left out
 _HALVINGS = 7  # of a marginal of θ
 _THIN, _MOMENTS = (
     0.3,
@@ -65,16 +68,19 @@ class SharedGrid:
         (first, second), area = shared.cells.points(order)
         self.shape = area.shape
         every = errors_at(first.ravel(), second.ravel())
-        log_weight = area.ravel() + shared.log_prior(every)
-        inner = [_in_blocks(one, every, theta) for one in shared.populations]
-        log_mass = log_weight + np.sum([one.log_mass for one in inner], axis=0)
+        level = shared.laplace(first.ravel(), second.ravel()) + area.ravel()
+        self.seen = float(np.logaddexp.reduce(level)) + shared.log_unit
+        where = np.flatnonzero(level > level.max() - _EMPTY)
+        self.errors = every.some(where)
+        self.inner = [_in_blocks(one, self.errors, theta) for one in shared.populations]
+        log_mass = area.ravel()[where] + shared.log_prior(self.errors)
+        log_mass += np.sum([one.log_mass for one in self.inner], axis=0)
         self.top = float(log_mass.max())
         self.log_evidence = self.top + float(np.log(np.exp(log_mass - self.top).sum())) + shared.log_unit
-        self.every = np.exp(log_mass - self.log_evidence + shared.log_unit).reshape(area.shape)
-        self.where = np.flatnonzero(self.every > _NO_MASS * self.every.max())
-        self.errors, self.mass = every.some(self.where), self.every.ravel()[self.where]
-        self.inner = [one.some(self.where) for one in inner]
-        self.log_mass = log_mass[self.where] - self.top
+        self.log_mass = log_mass - self.top
+        self.mass = np.exp(log_mass - self.log_evidence + shared.log_unit)
+        self.every = np.zeros(area.shape)
+        self.every.flat[where] = self.mass
 
     @cached_property
     def mean(self) -> Float:
@@ -132,7 +138,7 @@ class SharedGrid:
         weights = inside.log_weights(theta.size) + rate_weights(self.shared.prior.prevalence, theta, inside)
         result = np.zeros(theta.size)
         for some in _blocks(self.mass.size):
-            ratio = Mixtures(density, self.errors.some(some)).log_ratios(theta, 1 - theta)
+            ratio = density.log_ratios(self.errors.some(some), theta, 1 - theta)
             result += self.mass[some] @ np.exp(ratio + weights - log_mass[some, None])
         return result
 
@@ -145,29 +151,64 @@ class Shared:
         self._most = max(300, _MOST // (_FINE[0] ** 2 * sum(len(table) + 20 for table in self.tables)))
         centre = prior.region.errors(0.4, 0.4)
         self._centred(*(float(logit(x)) for x in centre))
-        rough = resolve(self._laplace, self._root(), *_ROUGH, self._most)
-        (first, second), _ = rough.points(_ROUGH[0])
-        level = self._laplace(first.ravel(), second.ravel())
-        best = int(np.argmax(level))
-        self._centred(first.flat[best], second.flat[best])
-        self.theta = self._theta_nodes(errors_at(first.ravel(), second.ravel()), level)
-        many = any(one.many for one in self.populations)  # whose sums of logarithms are too rough for Laplace
-        order, tol = _FINE
-        noise = self._noise()
-        self.cells = resolve(
-            self._integral if many else self._laplace, rough, order, max(tol, noise / 20), self._most
-        )
-        self.check = SharedGrid(self, order - _MORE, self.theta - _MORE)
-        self.grid = SharedGrid(self, order, self.theta)
-        slow = SLOW
-        while slow * (distance := self.grid.distance(self.check)) > _GOOD and self.grid.order < _MOST_POINTS:
-            slow = 2 * SLOW  # cells that asked for more are rough for both grids
-            finer = SharedGrid(self, self.grid.order + _MORE, self.grid.theta + _MORE)
-            self.check, self.grid = self.grid, finer
+        rough = resolve(self.laplace, self._root(), *_ROUGH, self._most)
+        y, area = rough.points(_ROUGH[0])
+        y, area = y.reshape(2, -1), area.ravel()
+        level = self.laplace(*y)
+        seen = float(np.logaddexp.reduce(level + area)) + self.log_unit
+        self._centred(*y[:, np.argmax(level)])
+        self.theta = self._theta_nodes(errors_at(*y), level)
+        noise, alone = self._noise(), self._one_cell(y, level, area)
+        error = self._agreed(*alone) if alone else np.inf
+        self._alone = error <= _GOOD and abs(self.grid.seen - seen) < _AS_SEEN
+        if not self._alone:
+            error = self._agreed(*self._resolved(rough, noise))
         self.mean, self.sd, self.log_evidence = self.grid.mean, self.grid.sd, self.grid.log_evidence
         rounding = float(np.finfo(float).eps * np.max(self.mean / np.maximum(self.sd, 1e-300)))
         noise = noise if not any(table.identifiable for table in tables) else 0.0
-        self.error = max(slow * distance, LEAST_ERROR, rounding, noise)
+        self.error = max(error, LEAST_ERROR, rounding, noise)
+
+    def _agreed(self, cells: Cells, order: int) -> float:
+        """Grids on some cells until two agree, or the last that may be tried; and what they may be off."""
+        self.cells, slow, most = cells, SLOW, order + _MOST_MORE
+        self.check = SharedGrid(self, order - _MORE, self.theta - _MORE)
+        self.grid = SharedGrid(self, order, self.theta)
+        while (error := slow * self.grid.distance(self.check)) > _GOOD and self.grid.order < most:
+            slow = 2 * SLOW  # cells that asked for more are rough for both grids
+            finer = SharedGrid(self, self.grid.order + _MORE, self.grid.theta + _MORE)
+            self.check, self.grid = self.grid, finer
+        return error
+
+    def _one_cell(self, y: Float, level: Float, area: Float) -> tuple[Cells, int] | None:
+        """One cell for a compact posterior, and the points of its side; None if it is not compact.
+
+        They integrate it, but do not tell it between them.
+        """
+        mass = np.exp(level + area - np.max(level + area))
+        mean = y @ mass / mass.sum()
+        covariance = (y - mean[:, None]) * mass @ (y - mean[:, None]).T / mass.sum()
+        sd = np.sqrt(np.diag(covariance))
+        there = y[:, level > level.max() - _COMPACT]
+        low, high = there.min(axis=1) - sd / 2, there.max(axis=1) + sd / 2
+        half = (high - low) / 2
+        if np.any(half > _WIDEST * sd) or (self.prior.better_than_chance and high.sum() > 0):
+            return None
+        if not self.prior.better_than_chance:
+            high = np.minimum(high, 0.0)
+        conditional = np.sqrt(1 / np.diag(np.linalg.inv(covariance)))
+        order = int(np.ceil(_PER_WIDTH * np.max(half / conditional)))
+        return Cells(low[:, None], (high - low)[:, None], np.zeros(1, bool)), order
+
+    def _resolved(self, rough: Cells, noise: float) -> tuple[Cells, int]:
+        """Cells on which the posterior is a polynomial, and the points of a side."""
+        many = any(one.many for one in self.populations)  # whose sums of logarithms are too rough for Laplace
+        function, (order, tol) = self._integral if many else self.laplace, _FINE
+        return resolve(function, rough, order, max(tol, noise / 20), self._most), order
+
+    @cached_property
+    def told(self) -> SharedGrid:
+        """A grid that tells the posterior between its points too: of one cell it has half as many again."""
+        return (self.finer(self.grid) if self._alone else None) or self.grid
 
     def _noise(self) -> float:
         """The rounding of the log likelihood along a ridge: of results that are not like all others."""
@@ -200,7 +241,7 @@ class Shared:
         """The logarithm of the prior density of the logits of error rates."""
         return np.asarray(errors.log_volume + self.populations[0].log_prior_of_errors(errors))
 
-    def _laplace(self, first: Float, second: Float) -> Float:
+    def laplace(self, first: Float, second: Float) -> Float:
         """log ∫ over every θ, by Laplace's method."""
         return self._summed(first, second, lambda one, errors: Conditional(one, errors).laplace())
 
@@ -218,7 +259,7 @@ class Shared:
     def _theta_nodes(self, errors: Place, level: Float) -> int:
         """The nodes that an inner line needs: those with which nothing changes where the posterior is."""
         heavy = np.flatnonzero(level > level.max() - _HEAVY)
-        best, size = errors.some(heavy[:: max(1, heavy.size // 64)]), _THETA
+        best, size = errors.some(heavy[:: max(1, heavy.size // 20)]), _THETA
         enough = _SETTLED + self._noise()
         while size < 200:
             changes = [
@@ -233,7 +274,7 @@ class Shared:
     def finer(self, grid: SharedGrid, most: float = np.inf) -> SharedGrid | None:
         """A grid with half as many points again on every side and line; None if that is too many."""
         order, theta = int(1.5 * grid.order), int(1.5 * grid.theta)
-        if grid.mass.size * 2.25 * theta > most or order > 4 * _FINE[0]:
+        if grid.mass.size * 2.25 * theta > most or order > _MOST_OF_SIDE:
             return None
         found: SharedGrid = self._finer.get(order, lambda: SharedGrid(self, order, theta))
         return found
@@ -254,7 +295,7 @@ class Shared:
 
     def _marginal(self, axis: int) -> Marginal:
         """A sum over cells of the density of a logit."""
-        inside, mass = lines(self.cells, self.grid.every, axis)
+        inside, mass = lines(self.cells, self.told.every, axis)
         error = float(series_tail(inside, mass).sum())
         found = Panels([(inside, mass)], error, Scale(1.0))
         found.ends = np.array([0.0, self.prior.region.end])
@@ -267,7 +308,7 @@ class Shared:
 
     def draw_errors(self, size: int, rng: np.random.Generator) -> Place:
         """Independent draws of error rates: a cell, one logit on it, then the other given the first."""
-        every, order, unit = self.grid.every, self.grid.order, Interval(0.0, 1.0)
+        every, order, unit = self.told.every, self.told.order, Interval(0.0, 1.0)
         cumulative, u = np.cumsum(every.sum(axis=(1, 2))), rng.random((3, size))
         cell = np.minimum(np.searchsorted(cumulative, u[0] * cumulative[-1]), cumulative.size - 1)
         found = np.empty((2, size))
@@ -394,7 +435,8 @@ class SharedPosterior(Integrated):
     def _threads(self, level: int) -> tuple[list[Threads], Float] | None:
         """From few points of each cell to those of the grid, and of finer ones while these are few enough."""
         if level < len(_FEW_POINTS):
-            return SharedGrid(self.shared, _FEW_POINTS[level], self.shared.theta).threads(self.which)
+            order = round(_FEW_POINTS[level] * self.shared.grid.order)
+            return SharedGrid(self.shared, order, self.shared.theta).threads(self.which)
         grid: SharedGrid | None = self.shared.grid
         for _ in range(level - len(_FEW_POINTS)):
             grid = self.shared.finer(grid, _MOST_NODES) if grid else None

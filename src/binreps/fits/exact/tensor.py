@@ -11,7 +11,7 @@ from functools import reduce
 import numpy as np
 
 from binreps.fits.exact.chart import Place
-from binreps.fits.exact.density import Density, Mixtures
+from binreps.fits.exact.density import Density
 from binreps.fits.exact.gauss import Interval, series_tail
 from binreps.fits.exact.grid import Grid, NoMassError
 from binreps.fits.exact.marginal import Marginal, Panels
@@ -94,7 +94,7 @@ class Tensor(Grid):
         level = of_theta.max() + of_pairs + self._seen(density, errors)
         self._pairs = np.flatnonzero(level >= level.max() - _KEPT)
         errors = errors.some(self._pairs)
-        log_mass = Mixtures(density, errors).log_ratios(theta, 1 - theta)
+        log_mass = density.log_ratios(errors, theta, 1 - theta)
         log_mass += of_theta
         log_mass += of_pairs[self._pairs, None]
         self.errors = [errors.p, errors.q, *errors.rest]
@@ -111,7 +111,7 @@ class Tensor(Grid):
         few = [np.append(np.arange(0, size - 1, _STRIDE), size - 1) for size in self.sizes]
         pairs = np.ravel_multi_index(np.meshgrid(*few[1:], indexing="ij"), self.sizes[1:]).ravel()
         theta = self.nodes[0][few[0]]
-        seen = Mixtures(density, errors.some(pairs)).log_ratios(theta, 1 - theta).max(axis=1)
+        seen = density.log_ratios(errors.some(pairs), theta, 1 - theta).max(axis=1)
         seen = seen.reshape([x.size for x in few[1:]])
         for x, i in zip(self.nodes[1:], few[1:], strict=True):
             seen = np.tensordot(seen, _between(x, x[i]), axes=(0, 1))  # the next axis comes first
