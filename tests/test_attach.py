@@ -55,8 +55,10 @@ class Answering:
     def parts(self) -> dict[None, Answering]:
         return {None: self}
 
-    def answers(self, n: Any, s: Any, *, new: bool, level: float) -> dict[str, Any]:
+    def answers(self, n: Any, s: Any, *, new: bool, level: float | None) -> dict[str, Any]:
         values = likelihood_score(n, s, RATES) if new else score(n, s)
+        if level is None:
+            return {"score": values}
         if not self.interval:
             return {"score": values, "lower": values + np.nan, "upper": values + np.nan}
         lower, upper = (0 * n + level, 0 * s + 1.0) if new else (values * (1 - level), values)
@@ -181,6 +183,8 @@ def test_posteriors_bring_their_intervals(engine: str) -> None:
     assert fitted["upper"] == fitted["score"]
     (predicted,) = rows_of(attach(native, POSTERIOR, loss=LOSS, n="n", s="s", level=0.75, new=True))
     assert (predicted["lower"], predicted["upper"]) == (0.75, 1.0)
+    (alone,) = rows_of(attach(native, POSTERIOR, loss=LOSS, n="n", s="s", level=None))
+    assert alone == {name: fitted[name] for name in ("n", "s", "score", "decision")}
 
 
 @every_engine
@@ -281,6 +285,9 @@ def test_a_real_posterior_end_to_end() -> None:
     interval = fit.score_interval(n, s, level=0.8)
     np.testing.assert_allclose([answer["lower"], answer["upper"]], interval, rtol=1e-12)
     assert answer["decision"] == decision_words(LOSS.classify(fit.score(n, s)))
+    alone = attach(table, fit, loss=LOSS, level=None, **columns)
+    assert alone.column_names == ["who", "n", "s", "score", "decision"]
+    np.testing.assert_allclose(alone["score"].to_pylist(), answer["score"], rtol=1e-12)
     predicted = attach(table, fit, loss=LOSS, new=True, **columns).to_pydict()
     np.testing.assert_allclose(predicted["score"], fit.predict(n, s), rtol=1e-12)
 

@@ -143,6 +143,11 @@ def test_scores_are_joined_back(fit, engine: str, per: str) -> None:
             [row["lower"], row["upper"]], fit.score_interval(row["n"], row["s"], covariates=asked)
         )
     assert set(table["decision"]) <= {"negative", "inconclusive", "positive"}
+    alone = br.attach(ENGINES[engine](TABLE), fit, br.Loss(inconclusive=0.2), per=per, level=None, **COLUMNS)
+    without = table.drop(columns=["lower", "upper"]).sort_values(["n", "s", "score"])
+    found = pd.DataFrame(rows_of(alone)).set_index("patient").sort_values(["n", "s", "score"])
+    assert list(found) == list(without)
+    assert found["score"].tolist() == without["score"].tolist()
 
 
 def test_new_rows_of_a_counted_table_are_predicted(fit) -> None:

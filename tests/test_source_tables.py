@@ -70,6 +70,9 @@ def test_every_engine_gives_the_same_fit_and_scores(engine: str) -> None:
             if engine != "ibis":  # whose lists we do not speak
                 assert row["lower"] <= row["score"] + 0.05
                 assert row["upper"] >= row["score"] - 0.05
+        alone = rows_of(br.attach(ENGINES[engine](table), fit, br.Loss(), new=new, level=None, **LONG))
+        assert [list(row) for row in alone] == [["item", "n", "s", "score", "decision"]] * 60
+        assert {row["item"]: row["score"] for row in alone} == pytest.approx(score, rel=1e-12)
         counts = {row["item"]: (row["n"], row["s"]) for row in answers}
         n, s = mine.sizes
         assert list(counts.values()) == list(zip(n.tolist(), s.tolist(), strict=True)) or engine in (
@@ -94,6 +97,9 @@ def test_wide_tables_and_patterns_with_a_weight(engine: str) -> None:
     own = br.Readings.wide(rows, "abc")
     wanted = sorted(zip([30, 10, 40, 5], fit.score(own), fit.score_interval(own)[0], strict=True))
     assert np.allclose(found, wanted, atol=1e-6)
+    alone = rows_of(br.attach(ENGINES[engine](table), fit, level=None, **wide))
+    assert [list(row) for row in alone] == [["a", "b", "c", "count", "n", "s", "score"]] * 4
+    assert sorted((row["count"], row["score"]) for row in alone) == [row[:2] for row in found]
 
 
 def test_wide_rows_of_one_individual_add_up() -> None:

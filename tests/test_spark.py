@@ -176,6 +176,7 @@ def test_sources_are_read_and_scored_on_the_cluster(to_spark: Callable[[pa.Table
     table = pa.table({"item": list(item), "worker": list(worker), "vote": list(vote)})
     columns: Any = {"individual": "item", "result": "vote", "source": "worker"}
     fit, frame = br.fit(to_spark(table), rng=1, tol=0.5, **columns), to_spark(table)
+    assert attach(frame, fit, level=None, **columns).columns == ["item", "n", "s", "score"]
     assert fit.readings == br.fit(table, rng=1, tol=0.5, **columns).readings
     answers = attach(frame, fit, loss=LOSS, new=True, **columns)
     assert type(answers) is type(frame)

@@ -279,7 +279,7 @@ def decision_table(
     check_one_population(fit)
     check_loss(loss)
     n, s = _results(replicates)
-    found = {"score": fit.predict(n, s)} if level is None else fit.answers(n, s, new=True, level=level)
+    found = fit.answers(n, s, new=True, level=level)
     probability = np.asarray(found.pop("score"), dtype=float)
     columns: dict[str, Any] = {"n": n, "s": s, "probability": probability, **found}
     columns["decision"] = decision_words(loss.classify(probability))

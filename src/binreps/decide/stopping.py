@@ -440,7 +440,7 @@ class NextReplicates:
         """Itself: it ranks one population."""
         return {None: self}
 
-    def answers(self, n: ArrayLike, s: ArrayLike, *, new: bool, level: float) -> dict[str, list[Any]]:
+    def answers(self, n: ArrayLike, s: ArrayLike, *, new: bool, level: float | None) -> dict[str, list[Any]]:
         """What `attach` adds for each (n, s): worth, rank and measure; a known status needs none."""
         del new, level  # decided when they were ranked
         rows = {(row["n"], row["s"]): row for row in self._rows}

@@ -271,12 +271,14 @@ class Fit(AnyFit):
         return self.counts.n, self.counts.s, self.counts.weight, self.score(self.counts)
 
     @kinds_checked
-    def answers(self, n: ArrayLike, s: ArrayLike, *, new: bool, level: float) -> dict[str, Any]:
+    def answers(self, n: ArrayLike, s: ArrayLike, *, new: bool, level: float | None) -> dict[str, Any]:
         """What a join adds for each (n, s): the score, or a new individual's prediction, and its interval.
 
-        The interval is NaN where one takes seconds.
+        No interval if no level is given; one of NaN where one takes seconds.
         """
         asked, ends = (self.predict, self.predict_interval) if new else (self.score, self.score_interval)
+        if level is None:
+            return {"score": asked(n, s)}
         interval = None if self.dear else ends(n, s, level=level)  # first: it says so where it takes long
         score = asked(n, s)
         none = np.full(np.shape(score), np.nan)[()]

@@ -348,12 +348,14 @@ class CovariatesFit(PosteriorFit):
 
     @kinds_checked
     def answers(
-        self, n: Any, s: Any, *, new: bool, level: float, covariates: Mapping[str, Any] | None = None
+        self, n: Any, s: Any, *, new: bool, level: float | None, covariates: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         """What a join adds for individuals with these results and covariates."""
         asked, ends = (self.predict, self.predict_interval) if new else (self.score, self.score_interval)
-        lower, upper = ends(n, s, covariates=covariates, level=level)
-        return {"score": asked(n, s, covariates=covariates), "lower": lower, "upper": upper}
+        found = {"score": asked(n, s, covariates=covariates)}
+        if level is not None:
+            found["lower"], found["upper"] = ends(n, s, covariates=covariates, level=level)
+        return found
 
     def _own(
         self, asked: tuple[Any, ...], covariates: Mapping[str, Any] | None

@@ -40,7 +40,7 @@ class Without:
         """Itself: there is one population."""
         return {None: self}
 
-    def answers(self, n: Any, s: Any, *, new: bool, level: float) -> dict[str, Any]:
+    def answers(self, n: Any, s: Any, *, new: bool, level: float | None) -> dict[str, Any]:
         """What a join adds for each (n, s)."""
         del level
         score = (self._fit.predict if new else self._fit.score)(n, s)

@@ -63,7 +63,7 @@ class Asked(NamedTuple):
     fit: Any
     loss: Any
     new: bool
-    level: float
+    level: float | None
 
     @property
     def merged(self) -> dict[str, str]:
@@ -81,9 +81,9 @@ class Asked(NamedTuple):
         return own.asked(values, len(found))
 
     @property
-    def tails(self) -> tuple[float, float]:
-        """Where the interval ends."""
-        return (1 - self.level) / 2, (1 + self.level) / 2
+    def tails(self) -> dict[str, float]:
+        """Where the interval ends, by the column for it; nowhere if none is wanted."""
+        return {} if self.level is None else {_LOWER: (1 - self.level) / 2, _UPPER: (1 + self.level) / 2}
 
 
 # Wide ------------------------------------------------------------------------------------------------
@@ -131,9 +131,11 @@ def _answers(asked: Asked, records: Readings) -> dict[str, list[Any]]:
     """What the fit says of records, by all its draws."""
     fit = asked.fit
     score = (fit.predict if asked.new else fit.score)(records)
-    ends = (fit.predict_interval if asked.new else fit.score_interval)(records, level=asked.level)
     n, s = records.sizes
-    found = {N: n, S: s, _SCORE: score, _LOWER: ends[0], _UPPER: ends[1]}
+    found = {N: n, S: s, _SCORE: score}
+    if asked.level is not None:
+        ends = (fit.predict_interval if asked.new else fit.score_interval)(records, level=asked.level)
+        found |= {_LOWER: ends[0], _UPPER: ends[1]}
     columns: dict[str, list[Any]] = {name: np.asarray(values).tolist() for name, values in found.items()}
     return columns if asked.loss is None else {**columns, _DECISION: asked.loss.words(score)}
 
@@ -313,7 +315,7 @@ def _by_numpy(people: Frame, kept: list[str], asked: Asked, prevalence: Any) -> 
     """Eager tables: all at once."""
     score, ends = _numbers(people, asked, prevalence)
     score, ends = asked.fit.calibration.moved(score), asked.fit.calibration.moved(ends)
-    values: dict[str, Any] = {_SCORE: score, _LOWER: ends[0], _UPPER: ends[1]}
+    values: dict[str, Any] = {_SCORE: score, **dict(zip(asked.tails, ends, strict=True))}
     types: dict[str, Any] = dict.fromkeys(values, nw.Float64) | {_DECISION: nw.String}
     if asked.loss is not None:
         values[_DECISION] = asked.loss.words(score)
@@ -335,19 +337,20 @@ def _numbers(people: Frame, asked: Asked, prevalence: Any) -> tuple[Any, Any]:
         return np.stack([people[name].to_numpy().astype(float) for name in names])
 
     sums = columns("d")
+    tails = np.array([*asked.tails.values()])
     if not sums.size:
-        return sums[0], np.zeros((2, 0))
+        return sums[0], np.zeros((tails.size, 0))
     prior = columns("e") if prevalence is None else (prevalence[0] - prevalence[1])[:, None]
     if not asked.new:
         odds = sums + prior
-        return expit(odds).mean(axis=0), expit(np.quantile(odds, asked.tails, axis=0))
+        return expit(odds).mean(axis=0), expit(np.quantile(odds, tails, axis=0))
     negative, positive = np.split(sums, 2)
     up, down = (-np.logaddexp(0.0, -prior), -np.logaddexp(0.0, prior))
     if prevalence is not None:  # moved draws: the two are not those of one θ
         up, down = (one[:, None] for one in prevalence)
     positive, negative = positive + up, negative + down
     score = expit(logsumexp(positive, axis=0) - logsumexp(negative, axis=0))
-    return score, expit(np.quantile(positive - negative, asked.tails, axis=0))
+    return score, expit(np.quantile(positive - negative, tails, axis=0))
 
 
 class _Terms(NamedTuple):
@@ -390,9 +393,13 @@ def _by_duckdb(people: Frame, kept: list[str], asked: Asked, terms: _Terms) -> F
     found = found.project(f"{own}, {lists}")
     if asked.new:
         found = found.project("*, greatest(list_max(l0), list_max(l1)) AS top")
-    ends = [f"1 / (1 + exp(-list_aggregate(odds, 'quantile_cont', {tail!r})))" for tail in asked.tails]
-    named = zip((score, *ends), (_SCORE, _LOWER, _UPPER), strict=True)
-    return nw.from_native(found.project(f"{own}, " + ", ".join(f"{x} AS {name}" for x, name in named)))
+    named = {_SCORE: score} | {
+        name: f"1 / (1 + exp(-list_aggregate(odds, 'quantile_cont', {tail!r})))"
+        for name, tail in asked.tails.items()
+    }
+    return nw.from_native(
+        found.project(f"{own}, " + ", ".join(f"{x} AS {name}" for name, x in named.items()))
+    )
 
 
 def _by_polars(people: Frame, kept: list[str], asked: Asked, terms: _Terms) -> Frame:
@@ -407,9 +414,11 @@ def _by_polars(people: Frame, kept: list[str], asked: Asked, terms: _Terms) -> F
     else:
         score = pl.mean_horizontal(*(1 / (1 + (-x).exp()) for x in odds))
     listed = pl.concat_list(*odds).list
-    ends = [1 / (1 + (-_between(listed.sort().list.get, len(odds), tail)).exp()) for tail in asked.tails]
-    named = zip((score, *ends), (_SCORE, _LOWER, _UPPER), strict=True)
-    return nw.from_native(people.to_native().select(*kept, *(x.alias(name) for x, name in named)))
+    ends = {
+        name: 1 / (1 + (-_between(listed.sort().list.get, len(odds), tail)).exp())
+        for name, tail in asked.tails.items()
+    }
+    return nw.from_native(people.to_native().select(*kept, score.alias(_SCORE), **ends))
 
 
 def _between(get: Callable[[int], Any], size: int, tail: float) -> Any:
@@ -434,12 +443,11 @@ def _by_spark(people: Frame, kept: list[str], asked: Asked, terms: _Terms) -> Fr
         up, down = (f"aggregate({x}, 0D, (a, y) -> a + exp(y - top))" for x in ("l1", "l0"))
         score = f"{up} / ({up} + {down})"
     table = table.withColumn("odds", f.expr(f"sort_array(array({', '.join(odds)}))"))
-    ends = [
-        f.expr("1D") / (1 + f.exp(-_between(lambda i: f.col("odds")[i], len(odds), tail)))
-        for tail in asked.tails
-    ]
-    named = zip((f.expr(score), *ends), (_SCORE, _LOWER, _UPPER), strict=True)
-    return nw.from_native(table.select(*kept, *(x.alias(name) for x, name in named)))
+    named = {_SCORE: f.expr(score)} | {
+        name: f.expr("1D") / (1 + f.exp(-_between(lambda i: f.col("odds")[i], len(odds), tail)))
+        for name, tail in asked.tails.items()
+    }
+    return nw.from_native(table.select(*kept, *(x.alias(name) for name, x in named.items())))
 
 
 def _expressions(columns: int, prevalence: Any, new: bool) -> Any:
@@ -469,9 +477,8 @@ def _by_narwhals(people: Frame, kept: list[str], asked: Asked, terms: Any) -> Fr
         score = nw.col(_LOWER) / (nw.col(_LOWER) + nw.col(_UPPER))
     else:
         score = reduce(add, [1 / (1 + (-x).exp()) for x in odds]) / len(odds)
-    nothing = nw.lit(None).cast(nw.Float64)
-    ends = {_LOWER: nothing, _UPPER: nothing}
-    return people.with_columns(score.alias(_SCORE)).with_columns(**ends).select(*kept, _SCORE, *ends)
+    ends = dict.fromkeys(asked.tails, nw.lit(None).cast(nw.Float64))
+    return people.with_columns(score.alias(_SCORE), **ends).select(*kept, _SCORE, *ends)
 
 
 def _moved(people: Frame, calibration: Any) -> Frame:
@@ -484,7 +491,8 @@ def _moved(people: Frame, calibration: Any) -> Frame:
         odds: nw.Expr = (inside.log() - (1 - inside).log()) * calibration.slope + calibration.shift
         return (1 / (1 + (-odds).exp())).alias(name)
 
-    return people.with_columns(*map(moved, (_SCORE, _LOWER, _UPPER)))
+    have = people.collect_schema().names()
+    return people.with_columns(*(moved(name) for name in (_SCORE, _LOWER, _UPPER) if name in have))
 
 
 def _decided(people: Frame, loss: Any) -> Frame:

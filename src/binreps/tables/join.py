@@ -73,7 +73,9 @@ class Answering(Protocol):
     def records(self) -> Any:
         """The individuals with their covariates, where answers depend on these; None where they do not."""
 
-    def answers(self, n: ArrayLike, s: ArrayLike, *, new: bool, level: float) -> Mapping[str, Sequence[Any]]:
+    def answers(
+        self, n: ArrayLike, s: ArrayLike, *, new: bool, level: float | None
+    ) -> Mapping[str, Sequence[Any]]:
         """The columns to add, for each (n, s); with `covariates=` where there are records."""
 
 
@@ -93,7 +95,7 @@ def attach(
     population: str | None = None,
     per: Literal["individual", "replicate"] = "individual",
     new: bool = False,
-    level: float = 0.9,
+    level: float | None = 0.9,
     prefix: str = "",
     **columns: Unpack[Columns],
 ) -> Any:
@@ -121,8 +123,9 @@ def attach(
         What a row of the answer is, for a long table.
     new : bool
         Whether these individuals were not in the data of the fit: then they are predicted, not scored.
-    level : float
-        Probability that the interval of the score holds. A fit without intervals gives null.
+    level : float or None
+        Probability that the interval of the score holds. A fit without intervals gives null; None leaves the
+        columns lower and upper out, which take most of the time where there are hundreds of (n, s).
     prefix : str
         Put before the names of the added columns, for tables that have such columns already.
     **columns
@@ -182,7 +185,7 @@ class Adding:
     loss: Deciding | None = None
     per: str = "individual"
     new: bool = False
-    level: float = 0.9
+    level: float | None = 0.9
     prefix: str = ""
 
     @property
@@ -198,7 +201,8 @@ class Adding:
         if self.per not in ("individual", "replicate") or (self.per == "replicate" and not roles.long):
             choice = "'individual', or 'replicate' for a long table"
             raise OptionError(f"per must be {choice}, got {self.per!r}")
-        check_level(self.level)
+        if self.level is not None:
+            check_level(self.level)
         if self.loss is not None and not hasattr(self.loss, "words"):
             raise OptionError(f"loss must be a Loss, such as Loss(inconclusive=0.2), got {shown(self.loss)}")
         for each in self.answering:
@@ -298,7 +302,8 @@ def _joined_by_source(reading: Reading, adding: Adding, original: Frame, table: 
     who = whose(reading) if asked.fit.readings.people is not None else Whose()
     table, roles = who.prepared(table, reading.roles)
     form = _form(roles, reading.repeated, adding.per)
-    what = [name for name in ADDED if name != "decision" or adding.loss is not None]
+    left_out = [*["decision"] * (adding.loss is None), *["lower", "upper"] * (adding.level is None)]
+    what = [name for name in ADDED if name not in left_out]
     added = _added_names(original, roles, form, adding.prefix, what)
     if roles.long:
         found, notes = long_answers(original, table, roles, asked, who)
@@ -473,7 +478,7 @@ def score_file(
     population: str | None = None,
     per: Literal["individual", "replicate"] = "individual",
     new: bool = False,
-    level: float = 0.9,
+    level: float | None = 0.9,
     prefix: str = "",
     memory: str | None = None,
     **columns: Unpack[Columns],
