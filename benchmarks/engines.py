@@ -35,12 +35,12 @@ def counted(frame: Any) -> br.CountTable:
     return br.count_table(frame, **COLUMNS)
 
 
-def scored(frame: Any, engine: Engine) -> Any:
+def scored(frame: Any, engine: Engine, level: float | None = 0.9) -> Any:
     """Our count, exact posterior, and the table of every individual with its score and decision."""
     import binreps as br
 
     fit = br.fit_bayes(counted(frame))
-    return engine.whole(br.attach(frame, fit, loss=br.Loss(), **COLUMNS))
+    return engine.whole(br.attach(frame, fit, loss=br.Loss(), level=level, **COLUMNS))
 
 
 def peak_memory(engine: str, side: str, file: Path) -> float:

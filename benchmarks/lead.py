@@ -171,12 +171,16 @@ def _point(kept: Kept) -> str:
 
 def _data(kept: Kept) -> str:
     counting = _between(kept, "data, 1", ": by hand to counts on the processor")
-    vote = _between(kept, "data, 10⁶ rows, crowd-kit", "majority vote to scores")
+    vote, whole = (
+        _between(kept, "data, 10⁶ rows, crowd-kit", f"majority vote to scores{more}")
+        for more in ("", " with intervals")
+    )
     if not counting:
         return ""
     return (
         f"Counting a long table by hand takes {counting} times what `count_table` takes with all its checks, "
-        f"DuckDB to PyArrow; crowd-kit's majority vote takes {vote} times what scores take (`data`)."
+        f"DuckDB to PyArrow; crowd-kit's majority vote takes {vote} times what scores take, {whole} times "
+        "that with intervals (`data`)."
     )
 
 

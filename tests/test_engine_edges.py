@@ -26,6 +26,8 @@ from binreps import (
     fit_populations,
 )
 from binreps.decide.predictive import predictive_counts
+from binreps.fits.exact.chart import errors_at
+from binreps.fits.exact.density import Density
 from reference import LIGHT, Reference
 from shared_data import cannot_run
 
@@ -539,3 +541,29 @@ def test_scores_say_what_rounding_beside_a_prevalence_of_one_takes() -> None:
     fit, truth = fit_bayes(counts, prior), Reference(counts, prior, LIGHT, both=False)
     for n, s in ((5, 0), (6, 0), (6, 1), (4, 3)):
         assert abs(fit.score(n, s) - truth.side.score(n, s)) <= fit.score_error(n, s) + 1e-8
+
+
+# --- results that leave no doubt ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("known", [None, [None, 1, 0, None, None, 1, None, 0]])
+def test_likelihoods_are_sums_over_individuals_however_sure_some_of_them_are(known: list[Any] | None) -> None:
+    """Of 110 replicates most results leave no doubt, at some error rates and not at others."""
+    n, s = np.array([110, 110, 109, 3, 110, 2, 0, 40]), np.array([0, 110, 54, 2, 13, 1, 0, 39])
+    counts = CountTable(n, s, [3, 5, 1, 40, 2, 7, 9, 4], known)
+    rng = np.random.default_rng(4)
+    errors = errors_at(rng.normal(-2, 2, 50), rng.normal(-2, 2, 50))
+    density = Density(counts, Prior(), errors.some([3])._replace(u=np.array([-1.0])))
+    table = density.counts
+    for u in (rng.normal(0, 1, (50, 7)), rng.normal(0, 9, (50, 7)), rng.normal(0, 2, (1, 7))):
+        theta, rest = (expit(u), expit(-u)) if len(u) > 1 else (expit(u[0]), expit(-u[0]))
+        ones, zeros = table.s[:, None, None], (table.n - table.s)[:, None, None]
+        (log_p, log_1p), (log_q, log_1q) = errors.log_p, errors.log_q
+        negative = ones * log_p[:, None] + zeros * log_1p[:, None] + log_expit(-u)
+        positive = ones * log_1q[:, None] + zeros * log_q[:, None] + log_expit(u)
+        status = table.known[:, None, None]
+        mixture = np.where(
+            status == 1, positive, np.where(status == 0, negative, np.logaddexp(negative, positive))
+        )
+        expected = np.tensordot(table.weight, mixture, axes=1) - density.log_likelihood
+        np.testing.assert_allclose(density.log_ratios(errors, theta, rest), expected, rtol=1e-12, atol=1e-9)

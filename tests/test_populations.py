@@ -10,11 +10,13 @@ from math import comb
 
 import numpy as np
 import pytest
-from scipy.special import betainc, betaln, logsumexp
+from scipy.special import betainc, betaln, logit, logsumexp
 
 from binreps.counts import CountTable
 from binreps.errors import DataError, OptionError
 from binreps.fits.bayes import BayesFit, fit_bayes
+from binreps.fits.exact.chart import Place
+from binreps.fits.exact.shared import Shared
 from binreps.fits.populations import fit_populations
 from binreps.model import NAMES, Prior, Rates
 from binreps.study.simulate import simulate_counts
@@ -394,6 +396,60 @@ def test_fifty_populations_of_any_size() -> None:
     )
     assert abs(result.rates.false_positive - 0.1) < 4 * result.sd.false_positive
     assert result.error < 1e-7
+
+
+# --- one cell, or many ------------------------------------------------------------------------------------
+
+COMPACT = {
+    "clear": ([(t, 0.1, 0.15) for t in (0.1, 0.4, 0.8)], 200, [3, 4, 5]),
+    "pairs": ([(t, 0.12, 0.39) for t in (0.05, 0.3, 0.6, 0.9)], 2131, [2]),
+    "poor tests": ([(t, 0.45, 0.45) for t in (0.03, 0.33, 0.63)], 10**4, [3, 4]),
+    "rare errors": ([(t, 0.02, 0.01) for t in (0.1, 0.5)], 300, [6, 8]),
+    "millions": ([(t, 0.1, 0.2) for t in (0.2, 0.6)], 10**6, [3, 4]),
+}
+
+
+@pytest.mark.parametrize("better", [False, True])
+@pytest.mark.parametrize("name", COMPACT)
+def test_one_cell_says_what_many_say_within_the_stated_errors(
+    name: str, better: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rates, size, n = COMPACT[name]
+    tables = [simulate_counts(Rates(*one), size, n, rng=i) for i, one in enumerate(rates)]
+    prior = Prior(better_than_chance=better)
+    found = Shared(tables, prior)
+    assert (found.cells.triangle.size == 1) is (name != "poor tests")
+    monkeypatch.setattr(Shared, "_one_cell", lambda *_: None)
+    many = Shared(tables, prior)
+    assert many.cells.triangle.size > 4
+    assert many.error < 2e-8
+    assert found.grid.distance(many.grid) < found.error + many.error
+    for mine, other in ((found.of(0), many.of(0)), (found.of(1), many.of(1))):
+        for axis in range(3):
+            laws = [mine.marginal(axis), other.marginal(axis)]
+            a, b = (law.quantile(np.array([0.05, 0.5, 0.95])) for law in laws)
+            stated = mine.error + other.error + sum(law.error for law in laws)
+            assert stated < 1e-4
+            assert np.max(np.abs(a - b)) / np.sqrt(other.covariance[axis, axis]) < stated
+
+
+SPIKE = (-2.49, -1.79)  # logits of error rates, near the mode
+
+
+def test_a_narrow_mode_that_one_cell_would_step_over_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Points of one cell lie half a standard deviation apart: two grids may agree between them."""
+    tables = [simulate_counts(Rates(t, 0.1, 0.15), 200, [3, 4, 5], rng=i) for i, t in enumerate((0.2, 0.7))]
+    plain, log_prior = Shared(tables, Prior()), Shared.log_prior
+
+    def with_spike(self: Shared, at: Place) -> np.ndarray:
+        away = ((logit(at.p) - SPIKE[0]) ** 2 + (logit(at.q) - SPIKE[1]) ** 2) / 0.007**2
+        return log_prior(self, at) + np.logaddexp(0, 6 - away / 2)
+
+    monkeypatch.setattr(Shared, "log_prior", with_spike)
+    found = Shared(tables, Prior())
+    assert plain.cells.triangle.size == 1
+    assert found.cells.triangle.size > 4
+    assert found.log_evidence > plain.log_evidence + 0.2
 
 
 # --- words ------------------------------------------------------------------------------------------------
