@@ -177,10 +177,10 @@ def _data(kept: Kept) -> str:
     )
     if not counting:
         return ""
+    beside = f", {whole} times that with intervals" if whole else ""
     return (
         f"Counting a long table by hand takes {counting} times what `count_table` takes with all its checks, "
-        f"DuckDB to PyArrow; crowd-kit's majority vote takes {vote} times what scores take, {whole} times "
-        "that with intervals (`data`)."
+        f"DuckDB to PyArrow; crowd-kit's majority vote takes {vote} times what scores take{beside} (`data`)."
     )
 
 
