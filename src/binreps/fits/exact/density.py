@@ -8,6 +8,7 @@ integrated as precisely as one of 50.
 from __future__ import annotations
 
 from functools import cached_property
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ _MANY = 1_000_000  # individuals from which rounding of the size eps·N would be
 _AT_ONCE = 40_000  # cells × points at a time, so that they stay in the processor's cache
 _SAFE = 600.0  # exponents up to which exp does not overflow
 _CERTAIN = 37.0  # log odds beyond which the other class is lost in the rounding of a mixture
+_OFTEN = 9  # replicates that together may say as much: e⁴ each, at error rates of 2 %
 _FAR = -0.5  # a mixture so far below that at the centre has lost digits as a difference
 
 
@@ -62,6 +64,7 @@ class Density:
         self._exponents[:, 2:] = -self._unit  # from here on classes are relative to the mixture at the centre
         self.log_constant = prior.log_constant - (float(betaln(*shapes)) if shapes else 0.0)
         self.many = self.counts.individuals > _MANY
+        self.often = self.counts.n.max(initial=0) > _OFTEN
 
     def centred(self, centre: Place) -> Density:
         """The same density, relative to another centre."""
@@ -92,12 +95,14 @@ class Density:
         if not (pairs and size and self.weight.size):
             return np.zeros((pairs, size))
         mixtures = Changes(self, errors) if self.many else Sums(self, errors, theta, rest)
-        result, weight = np.zeros((pairs, size)) + mixtures.certain, mixtures.weight
+        weight, found = mixtures.weight, []
         step = max(1, _AT_ONCE // max(1, weight.size * size))
         with np.errstate(divide="ignore", invalid="ignore"):  # −∞ beyond what floats hold
             for some in (slice(start, start + step) for start in range(0, pairs, step)):
                 own = (theta, rest) if theta.ndim == 1 else (theta[some], rest[some])
-                result[some] += np.tensordot(weight, mixtures.logs(*own, some), axes=1)
+                found.append(_added_up(weight, mixtures.logs(*own, some)))  # lets go of what it has added
+        result = np.concatenate(found)
+        result += mixtures.certain
         return result
 
     def log_classes(self, errors: Place) -> tuple[Float, Float]:
@@ -150,23 +155,34 @@ class Sums:
 
     def __init__(self, density: Density, errors: Place, theta: Float, rest: Float) -> None:
         negative, positive = density.log_classes(errors)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            odds, furthest = positive - negative, _CERTAIN + np.max(np.abs(np.log(theta / rest)))
-            up, down = odds.min(axis=1) > furthest, odds.max(axis=1) < -furthest
-        top, weight, unsure = np.maximum(negative, positive), density.weight, ~(up | down)
-        self.certain = (weight @ top)[:, None] + np.zeros_like(theta)
-        for sure, share in ((up, theta), (down, rest)):
-            if sure.any():
-                self.certain += weight[sure].sum() * np.log(share)
-        if not unsure.all():
-            negative, positive, top, weight = (x[unsure] for x in (negative, positive, top, weight))
-        self.weight = weight
+        top, self.weight = np.maximum(negative, positive), density.weight
+        self.certain = (self.weight @ top)[:, None]
+        if density.often:
+            up, down = _without_doubt(positive - negative, theta, rest)
+            for sure, share in ((up, theta), (down, rest)):
+                if sure.any():
+                    self.certain = self.certain + self.weight[sure].sum() * np.log(share)
+            unsure = ~(up | down)
+            self.weight = self.weight[unsure]
+            negative, positive, top = negative[unsure], positive[unsure], top[unsure]
         self._mixtures = Linear(_over(positive, top), _over(negative, top))
 
     def logs(self, theta: Float, rest: Float, some: slice) -> Float:
         """Logarithms of the mixtures that are not certain, at some of the pairs."""
         mixture = self._mixtures.at(theta, rest, some)
         return np.log(mixture, out=mixture)
+
+
+def _added_up(weight: Float, logs: Float) -> Float:
+    points = logs.shape[1:]
+    return np.asarray((weight @ logs.reshape(weight.size, prod(points))).reshape(points))
+
+
+def _without_doubt(odds: Float, theta: Float, rest: Float) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which cells are positive, and which negative, at all pairs of error rates and all θ."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        furthest = _CERTAIN + np.max(np.abs(np.log(theta / rest)))
+        return odds.min(axis=1) > furthest, odds.max(axis=1) < -furthest
 
 
 def _over(logs: Float, top: Float) -> Float:
