@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import argparse
 import resource
+import signal
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -167,6 +168,7 @@ class Record:
     claims: list[Claim] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     reference: float = 0.0
+    given_up: int = 0
     failed: list[str] = field(default_factory=list)
     worst: tuple[float, str] = (0.0, "")
 
@@ -253,10 +255,25 @@ def _truths(counts: br.CountTable, prior: br.Prior) -> Iterator[Truth]:
     yield Reference(counts, prior, FINE, both=True)
 
 
-def judge(name: str, better: bool, tables: int, seed: int, every: int) -> Record:
+@contextmanager
+def patience(seconds: float) -> Iterator[None]:
+    """A `TimeoutError` where something takes more processor time."""
+
+    def stop(*_: Any) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+
+
+def judge(name: str, better: bool, tables: range, seed: int, every: int, seconds: float) -> Record:
     """Fit random tables of one family in one region; every so many have their intervals judged too."""
     record = Record()
-    for i in range(tables):
+    for i in tables:
         rng = np.random.default_rng([seed, list(FAMILIES).index(name), better, i])
         counts, prior = FAMILIES[name](rng, better)
         begin = time.process_time()
@@ -271,12 +288,14 @@ def judge(name: str, better: bool, tables: int, seed: int, every: int) -> Record
         made: list[Claim] = []
         intervals = every > 0 and i % every == 0
         try:
-            for truth in _truths(counts, prior):
-                with suppress(TooThinError):
-                    made = list(claims_of(fit, truth, intervals, np.random.default_rng(asked)))
-                    if all(claim.honest for claim in made):
-                        break
-        except (ArithmeticError, MemoryError):  # no reference can follow: what the others doubt is undecided
+            with patience(seconds):
+                for truth in _truths(counts, prior):
+                    with suppress(TooThinError):
+                        made = list(claims_of(fit, truth, intervals, np.random.default_rng(asked)))
+                        if all(claim.honest for claim in made):
+                            break
+        except (ArithmeticError, MemoryError, TimeoutError):  # what no reference can follow is undecided
+            record.given_up += 1
             made = [claim if claim.honest else replace(claim, doubt=np.inf) for claim in made]
         record.reference += time.process_time() - begin
         record.claims += made
@@ -324,6 +343,7 @@ def rows(name: str, better: bool, record: Record) -> list[dict[str, Any]]:
                 "largest error": max(claim.found for claim in decided),
                 "largest stated": max(claim.stated for claim in decided),
                 "failed": len(record.failed) if first else None,
+                "given up": record.given_up if first else None,
                 "fit, s": float(np.mean(record.seconds)) if first else None,
                 "reference, s": record.reference / max(1, len(record.seconds)) if first else None,
             }
@@ -341,6 +361,10 @@ def main() -> int:
     parser.add_argument(
         "--intervals", type=int, default=25, help="judge those of every so many tables; 0: none"
     )
+    parser.add_argument("--first", type=int, default=0, help="number of the first table of each family")
+    parser.add_argument(
+        "--seconds", type=float, default=600.0, help="of the processor that references of a table may take"
+    )
     parser.add_argument("--memory", type=float, default=8.0, help="GB; a reference that needs more is none")
     options = parser.parse_args()
     most = int(options.memory * 2**30)
@@ -355,7 +379,8 @@ def main() -> int:
     notes = []
     for name in names:
         for better in regions:
-            record = judge(name, better, each, options.seed, options.intervals)
+            asked = range(options.first, options.first + each)
+            record = judge(name, better, asked, options.seed, options.intervals, options.seconds)
             say(f"{name}, {'p + q < 1' if better else 'p, q < ½'}: {len(record.claims)} claims")
             found += rows(name, better, record)
             kept += [claim for claim in record.claims if claim.decided]
