@@ -22,8 +22,8 @@ from fuzz.entries import ENTRIES, split
 from fuzz.verdict import WrongError, faulty_sentence, is_probability, judge
 
 import binreps as br
-from binreps.fits.exact.gauss import Interval
-from binreps.fits.exact.marginal import Panels
+from binreps.fits.exact.panels import Panels
+from binreps.fits.gauss import Interval
 from binreps.model import NAMES
 
 pytestmark = pytest.mark.slow

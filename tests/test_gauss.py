@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import betainc, betaincinv, betaln, eval_jacobi
 
-from binreps.fits.exact.gauss import (
+from binreps.fits.gauss import (
     Interval,
     Series,
     jacobi_polynomials,

@@ -19,7 +19,7 @@ from scipy.special import betainc, betaincinv, betaln
 
 from binreps.errors import FitError, OptionError
 from binreps.fits.base import Fit, check_one_population
-from binreps.fits.exact.marginal import find_root
+from binreps.fits.marginal import find_root
 from binreps.model import NAMES, Prior
 from binreps.options import check_kind, check_level, kinds_checked, numbers, real, shown
 from binreps.priors import quantile

@@ -26,9 +26,9 @@ from binreps.counts import CountTable
 from binreps.errors import BinrepsError, OptionError
 from binreps.fits.base import Fit, integrable
 from binreps.fits.bayes import fit_bayes
-from binreps.fits.exact.gauss import Interval, Series, invert
 from binreps.fits.exact.rules import TOLERANCE
 from binreps.fits.exact.tensor import rate_interval, rate_weights
+from binreps.fits.gauss import Interval, Series, invert
 from binreps.fits.point.mode import MAP_PRIOR, Modes, fit_map, refuse_no_mode
 from binreps.fits.point.simple import fit_average, fit_median
 from binreps.model import ALIKE, NAMES, Float, Prior, Rates, Records, score_at

@@ -15,10 +15,10 @@ from binreps.counts import UNKNOWN, CountTable
 from binreps.errors import DataError, OptionError
 from binreps.fits.base import AnyFit, Fit, fit_title, integrable, rates_rows, rests_on_prior
 from binreps.fits.bayes import BayesFit
-from binreps.fits.exact.marginal import Marginal
 from binreps.fits.exact.posterior import Alone, share
 from binreps.fits.exact.shared import Shared
 from binreps.fits.left_out import LeftOut
+from binreps.fits.marginal import Marginal
 from binreps.model import NAMES, Float, Prior, Rates
 from binreps.notes import Note, say_long
 from binreps.options import check_level, check_whole, generator, kinds_checked, shown

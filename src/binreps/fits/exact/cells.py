@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from binreps.fits.exact.gauss import Interval, jacobi_polynomials, jacobi_rule, series_matrix
+from binreps.fits.gauss import Interval, jacobi_polynomials, jacobi_rule, series_matrix
 from binreps.model import Float
 
 LogDensity = Callable[[Float, Float], Float]

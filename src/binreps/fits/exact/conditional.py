@@ -12,8 +12,8 @@ from scipy.special import expit, log_expit, logit
 from binreps.counts import UNKNOWN, CountTable
 from binreps.fits.exact.chart import Place
 from binreps.fits.exact.density import Density
-from binreps.fits.exact.gauss import Interval, Series, jacobi_rule
 from binreps.fits.exact.tensor import rate_interval
+from binreps.fits.gauss import Interval, Series, jacobi_rule
 from binreps.model import Float, Prior
 
 _FALL = (25.0, 27.0, 31.0)  # a line of θ ends where the density has fallen by so much: least, aim, most

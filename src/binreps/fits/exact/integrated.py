@@ -13,8 +13,8 @@ from scipy.special import expit
 
 from binreps.counts import UNKNOWN, CountTable
 from binreps.fits.exact.grid import Grid
-from binreps.fits.exact.marginal import Marginal
 from binreps.fits.exact.threads import Threads, quantiles
+from binreps.fits.marginal import Marginal
 from binreps.fits.posterior import Block, Estimate, Key, Memory, Nodes, Posterior, weighted_quantiles
 from binreps.model import Float
 from binreps.notes import say_long

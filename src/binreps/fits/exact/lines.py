@@ -15,11 +15,11 @@ from scipy.special import expit, logit
 
 from binreps.fits.exact.chart import Moments, Place, unit
 from binreps.fits.exact.density import Density
-from binreps.fits.exact.gauss import Interval, Series
 from binreps.fits.exact.lattice import TURNS, flood
-from binreps.fits.exact.marginal import Scale, Scaled
+from binreps.fits.exact.panels import Scale, Scaled
 from binreps.fits.exact.rules import Lattices
 from binreps.fits.exact.tensor import weight_power
+from binreps.fits.gauss import Interval, Series
 from binreps.model import Float, Prior
 
 

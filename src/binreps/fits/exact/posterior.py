@@ -27,7 +27,6 @@ from binreps.fits.exact.integrated import (
 )
 from binreps.fits.exact.lattice import TooManyPointsError, frame_of
 from binreps.fits.exact.lines import Asked, Bundle, Crossings, bundles
-from binreps.fits.exact.marginal import Marginal
 from binreps.fits.exact.rules import (
     OLDER_POWER,
     POWER,
@@ -44,6 +43,7 @@ from binreps.fits.exact.rules import (
 from binreps.fits.exact.shared import Shared
 from binreps.fits.exact.tensor import Tensor, Tensors
 from binreps.fits.exact.threads import Threads, heavy
+from binreps.fits.marginal import Marginal
 from binreps.fits.point.climb import scan
 from binreps.fits.point.objective import Objective
 from binreps.fits.posterior import Estimate, Key, Memory

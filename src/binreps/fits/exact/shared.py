@@ -26,12 +26,13 @@ from binreps.fits.exact.conditional import (
     masses,
 )
 from binreps.fits.exact.density import Density, informative
-from binreps.fits.exact.gauss import Interval, jacobi_polynomials, jacobi_rule, series_matrix, series_tail
 from binreps.fits.exact.grid import Grid
 from binreps.fits.exact.integrated import LEAST_ERROR, SCORE_TOLERANCE, SLOW, Integrated, has_cell
-from binreps.fits.exact.marginal import Marginal, Panels, Scale
+from binreps.fits.exact.panels import Panels, Scale
 from binreps.fits.exact.tensor import rate_interval, rate_weights
 from binreps.fits.exact.threads import Threads, heavy
+from binreps.fits.gauss import Interval, jacobi_polynomials, jacobi_rule, series_matrix, series_tail
+from binreps.fits.marginal import Marginal
 from binreps.fits.posterior import Estimate, Key, Memory
 from binreps.model import ALIKE, Float, Prior
 

@@ -12,9 +12,10 @@ import numpy as np
 
 from binreps.fits.exact.chart import Place
 from binreps.fits.exact.density import Density
-from binreps.fits.exact.gauss import Interval, series_tail
 from binreps.fits.exact.grid import Grid, NoMassError
-from binreps.fits.exact.marginal import Marginal, Panels
+from binreps.fits.exact.panels import Panels
+from binreps.fits.gauss import Interval, series_tail
+from binreps.fits.marginal import Marginal
 from binreps.model import Float, Prior
 
 _NO_MASS = 1e-13  # of the largest at one point

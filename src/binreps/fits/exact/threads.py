@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import expit, log_expit, logit
 
 from binreps.fits.exact.chart import Stretch
-from binreps.fits.exact.gauss import Interval, Law, Series, invert
+from binreps.fits.gauss import Interval, Law, Series, invert
 from binreps.fits.posterior import Key, weighted_quantiles
 from binreps.model import Float, Model
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.special import expit, logit
 
-from binreps.fits.exact.marginal import Marginal
+from binreps.fits.marginal import Marginal
 from binreps.fits.points.rule import bound
 from binreps.model import Float
 
