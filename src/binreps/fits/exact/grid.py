@@ -10,9 +10,21 @@ import numpy as np
 
 from binreps.model import Float
 
+_ROUND = 1e-9  # added to correlations of ±1
+
 
 class NoMassError(ArithmeticError):
     """No point of a grid has a finite mass: the posterior is narrower than floats resolve there."""
+
+
+def spread(x: Float, mass: Float) -> tuple[Float, Float, Float]:
+    """Means, sds and conditional sds, each coordinate's given the others, of points (columns) with masses."""
+    centre = x @ mass
+    away = x - centre[:, None]
+    covariance = (away * mass) @ away.T
+    sd = np.maximum(np.sqrt(np.diag(covariance)), 1e-100)
+    correlation = covariance / sd / sd[:, None] + _ROUND * np.eye(len(x))
+    return centre, sd, sd / np.sqrt(np.diag(np.linalg.inv(correlation)))
 
 
 class Grid:

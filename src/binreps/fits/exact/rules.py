@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from binreps.fits.exact.chart import Box, Chart, pieces
 from binreps.fits.exact.density import Density
-from binreps.fits.exact.grid import Grid, NoMassError
+from binreps.fits.exact.grid import Grid, NoMassError, spread
 from binreps.fits.exact.lattice import (
     CUT,
     Frame,
@@ -44,7 +44,6 @@ _GROWTH = 0.04  # of a box, from level to level: a third of a standard deviation
 _PILOT, _LEAST_NODES, _MANY_NODES = 10, 19, 40  # points of an axis: to see widths, at least, at most at first
 _BOX_CUT = 28.0  # e^−28 of the top lies outside of a product's first box
 _FAR_APART = 9.0  # sums of sds between two modes: nothing of either, skewed or not, lies beyond a cut
-_ROUND = 1e-9  # added to correlations of ±1
 _COARSE, _COARSE_CUT, _COARSE_MOST = 1.35, 16.0, 10_000  # of the lattice from which another's frame is taken
 _INSIDE = 1.5  # coordinates of 1.5 are 1 % from an end: a start there is well inside a piece
 
@@ -126,16 +125,9 @@ class Part(NamedTuple):
 
 
 def _part(ends: Ends, unit: Float, mass: Float) -> Part:
-    """A box with what points of the unit cube and their masses say of the density there.
-
-    Conditional standard deviations are those of a coordinate given the others.
-    """
-    centre = unit @ mass
-    away = unit - centre[:, None]
-    covariance = (away * mass) @ away.T
-    sd = np.maximum(np.sqrt(np.diag(covariance)), 1e-100)
-    correlation = covariance / sd / sd[:, None] + _ROUND * np.eye(len(unit))
-    return Part(ends, sd / np.sqrt(np.diag(np.linalg.inv(correlation))), centre, sd)
+    """A box with what points of the unit cube and their masses say of the density there."""
+    centre, sd, widths = spread(unit, mass)
+    return Part(ends, widths, centre, sd)
 
 
 class Product(Rule):

@@ -26,7 +26,7 @@ from binreps.fits.exact.conditional import (
     masses,
 )
 from binreps.fits.exact.density import Density, informative
-from binreps.fits.exact.grid import Grid
+from binreps.fits.exact.grid import Grid, spread
 from binreps.fits.exact.integrated import LEAST_ERROR, SCORE_TOLERANCE, SLOW, Integrated, has_cell
 from binreps.fits.exact.panels import Panels, Scale
 from binreps.fits.exact.tensor import rate_interval, rate_weights
@@ -40,7 +40,8 @@ _ROUGH, _FINE = (6, 0.03), (11, 7e-7)  # points of a cell's side, what may be mi
 _FEW_POINTS = (0.55, 0.75)  # of those of a cell's side, for the first lines of θ
 _MORE, _MOST_MORE = 2, 6  # points of a side that a grid has more than the one before it, and than the first
 _MOST_OF_SIDE = 72  # of finer grids that somebody asks for
-_COMPACT, _WIDEST, _PER_WIDTH = 30.0, 12.0, 3.5  # e^−30 is outside of one cell; half its side in sds; points
+_COMPACT, _WIDEST = 30.0, 24.0  # e^−30 lies outside of one cell, which is no wider, in sds
+_PER_WIDTH = 3.5  # points of a side for each conditional sd of half of it
 _AS_SEEN = 0.2  # the logarithm of what it and the first look have found may differ by so much
 _GOOD = 1e-7  # sds: errors that are no smaller are worth a finer grid
 _MOST = 20_000_000  # points × cells of all tables
@@ -186,18 +187,16 @@ class Shared:
         They integrate it, but do not tell it between them.
         """
         mass = np.exp(level + area - np.max(level + area))
-        mean = y @ mass / mass.sum()
-        covariance = (y - mean[:, None]) * mass @ (y - mean[:, None]).T / mass.sum()
-        sd = np.sqrt(np.diag(covariance))
+        _, sd, conditional = spread(y, mass / mass.sum())
         there = y[:, level > level.max() - _COMPACT]
         low, high = there.min(axis=1) - sd / 2, there.max(axis=1) + sd / 2
-        half = (high - low) / 2
-        if np.any(half > _WIDEST * sd) or (self.prior.better_than_chance and high.sum() > 0):
-            return None
+        order = int(np.ceil(_PER_WIDTH * np.max((high - low) / conditional) / 2))
         if not self.prior.better_than_chance:
             high = np.minimum(high, 0.0)
-        conditional = np.sqrt(1 / np.diag(np.linalg.inv(covariance)))
-        order = int(np.ceil(_PER_WIDTH * np.max(half / conditional)))
+        elif high.sum() > 0:
+            return None
+        if np.any(high - low > _WIDEST * sd) or order > _MOST_OF_SIDE / 1.5:
+            return None
         return Cells(low[:, None], (high - low)[:, None], np.zeros(1, bool)), order
 
     def _resolved(self, rough: Cells, noise: float) -> tuple[Cells, int]:
