@@ -419,6 +419,22 @@ def test_draws_follow_the_posterior(case: tuple[CountTable, Prior]) -> None:
         assert abs(values.mean() - exact.moment(*powers)) < 3.5 * error
 
 
+STEEP = [
+    (NOBODY, Prior((19, 0.55), (17, 11), (0.5, 0.5), better_than_chance=True)),
+    (CountTable([1], [0]), Prior((32, 69), (0.0534, 0.88), (28, 28), better_than_chance=True)),
+    (CountTable([1], [0]), Prior((0.064, 1.2), (168, 954), (0.125, 692), better_than_chance=True)),
+    (CountTable([1, 2], [1, 1], [30, 20]), Prior((0.4, 0.4), (0.2, 2), (0.1, 2))),
+]
+
+
+@pytest.mark.parametrize("case", STEEP, ids=["nobody", "p", "prevalence and q", "a few"])
+def test_draws_beside_poles_of_the_prior(case: tuple[CountTable, Prior]) -> None:
+    """A lattice that lacks a tail is not drawn from: one in the moments had none of the last two."""
+    fit = fitted(*case)
+    for name, values in zip(NAMES, fit.draws(4000, rng=1), strict=True):
+        assert kstest(fit.marginal(name).cumulative(values), "uniform").pvalue > 1e-3
+
+
 def test_draws_of_a_million_individuals() -> None:
     fit = fitted(CountTable([4] * 5, range(5), [450_000, 180_000, 60_000, 110_000, 200_000]))
     draws = np.stack(list(fit.draws(4000, rng=2)))

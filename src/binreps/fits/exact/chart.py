@@ -199,7 +199,8 @@ class Moments(Chart):
         if self.low:  # there 1 − q is ½ at the upper end, and p is 0 only if v is at its own as well
             p = p * y.x + mu * np.exp(y.log[1])
         p, q = np.maximum(p, 1e-300), np.maximum(q, 1e-300)
-        log_p, log_q = (np.log(p), np.log1p(-p)), (np.log(q), np.log1p(-q))
+        with np.errstate(divide="ignore"):  # beside 1, where nothing is
+            log_p, log_q = (np.log(p), np.log1p(-p)), (np.log(q), np.log1p(-q))
         # |d(θ, p, q) / d(u, μ, v)| = θ(1−θ) cosh(u/2) / √v
         log_volume = np.abs(u) / 2 + np.log1p(np.exp(-np.abs(u))) - _LOG_2 - log_v / 2
         log_volume = log_volume + log_expit(u) + log_expit(-u) + m.log_slope - half

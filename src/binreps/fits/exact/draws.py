@@ -7,8 +7,8 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from binreps.errors import FitError
 from binreps.fits.exact.chart import Chart
+from binreps.fits.exact.grid import NoMassError
 from binreps.fits.exact.lattice import REACH, Frame, Function, TooManyPointsError, flood
 from binreps.model import Float
 
@@ -17,6 +17,7 @@ _MOST = 1_000_000
 _TRIED = 2_000  # proposals, to see how many are lost
 _FEW_LOST, _FEW_LOST_IN_FOUR = 4.0, 40.0  # the highest ratio, above which points move closer together
 _CLOSEST = 0.1  # standard deviations between points
+_MISSING = 0.01  # of the mass: a lattice of wide steps may be off by so much, above by more, and lack nothing
 _AT_ONCE, _GIVEN_UP = 500_000, 500  # proposals, and how many of them to a draw are too many
 
 Piece = tuple[Function, Chart, Frame]
@@ -64,7 +65,10 @@ class Pieces:
         self._charts = [chart for _, chart, _ in pieces]
         self._each = [Proposal(one[0], frame) for one, frame in zip(pieces, frames, strict=True)]
         logs = np.concatenate([one.value + one.log_volume for one in self._each])
+        if not logs.size:
+            raise NoMassError
         self._cumulative = np.cumsum(np.exp(logs - logs.max()))
+        self.log_mass = float(logs.max() + np.log(self._cumulative[-1]))
         self._starts = np.cumsum([0, *(one.value.size for one in self._each)])
 
     def propose(self, size: int, rng: np.random.Generator) -> tuple[Float, Float]:
@@ -78,17 +82,18 @@ class Pieces:
         return found, ratio
 
 
-def draw(pieces: list[Piece], size: int, rng: np.random.Generator) -> Float:
+def draw(pieces: list[Piece], log_mass: float, size: int, rng: np.random.Generator) -> Float:
     """Draws of the parameters, shape (parameters, size), from the pieces that together are the posterior.
 
     A proposal is kept with probability ratio over the highest ratio; where a higher one turns up, those that
-    were kept are thinned to what it would have kept.
+    were kept are thinned to what it would have kept. Pieces without the mass that they should have are no
+    posterior: a tail of it lies where no lattice point is.
     """
-    proposals, highest = _close_enough(pieces, rng)
+    proposals, highest = _close_enough(pieces, log_mass, rng)
     kept, tried = np.empty((len(pieces[0][2].origin), 0)), 0
     while kept.shape[1] < size:
         if tried > _GIVEN_UP * (1 + size):
-            raise FitError("this posterior is too rough to draw from; its means and intervals stand")
+            raise TooManyPointsError
         wanted = min(int(1.2 * highest * (size - kept.shape[1])) + 60, _AT_ONCE)
         found, ratio = proposals.propose(wanted, rng)
         tried += wanted
@@ -99,16 +104,23 @@ def draw(pieces: list[Piece], size: int, rng: np.random.Generator) -> Float:
     return kept[:, :size]
 
 
-def _close_enough(pieces: list[Piece], rng: np.random.Generator) -> tuple[Pieces, float]:
+def _close_enough(
+    pieces: list[Piece], log_mass: float, rng: np.random.Generator
+) -> tuple[Pieces, float]:
     """Proposals from points so close that most are kept, or as close as may be; and the highest ratio."""
-    found, spacing = Pieces(pieces, 1.0), 1.0
     good = _FEW_LOST if len(pieces[0][2].origin) < 4 else _FEW_LOST_IN_FOUR
+    found, spacing = Pieces(pieces, 1.0), 1.0
     while True:
         highest = max(1.0, float(found.propose(_TRIED, rng)[1].max()))
-        if highest <= good or spacing < _CLOSEST:
+        there = found.log_mass > log_mass - _MISSING
+        if there and (highest <= good or spacing < _CLOSEST):
             return found, highest
+        if spacing < _CLOSEST:
+            raise NoMassError
         spacing /= 2
         try:
             found = Pieces(pieces, spacing)
         except TooManyPointsError:
-            return found, highest
+            if there:
+                return found, highest
+            raise

@@ -383,21 +383,36 @@ class ExactPosterior(Integrated):
     # Draws -----------------------------------------------------------------------------------------
 
     def draws(self, size: int, rng: np.random.Generator) -> Float:
-        """Independent draws, shape (parameters, size)."""
-        return draw(self._pieces, size, rng)
+        """Independent draws, shape (parameters, size).
+
+        In the moments, in which one or two replicates each leave nothing curved; else around each mode; and
+        from cells where the prior's poles leave a lattice too rough.
+        """
+        mass = self.log_evidence - self.density.log_likelihood - self.density.log_constant
+        for pieces in self._lattices():
+            with suppress(TooManyPointsError, NoMassError):
+                return draw(pieces, mass, size, rng)
+        if self.model is ALIKE:
+            return self._twin.draws(size, rng)
+        raise FitError("this posterior is too rough to draw from; its means and intervals stand")
+
+    def _lattices(self) -> Iterator[list[Piece]]:
+        """Densities in charts and frames of lattices that together cover the posterior: what to try."""
+        if self.model is ALIKE and not self.counts.identifiable:
+            with suppress(TooManyPointsError, NoMassError):
+                yield self._in_moments
+        if isinstance(self.grid, Tensors):
+            yield self._around_modes
 
     @cached_property
-    def _pieces(self) -> list[Piece]:
-        """Densities in charts and frames of lattices that together cover the posterior.
-
-        One for each mode; or in the moments, in which one or two replicates each leave nothing curved.
-        """
+    def _in_moments(self) -> list[Piece]:
         if isinstance(self.rule, Lattices):
             return _on_lattices(self.rule)
-        if self.model is ALIKE and not self.counts.identifiable:
-            parameters, mass = self._heavy
-            with suppress(TooManyPointsError, NoMassError):
-                return _on_lattices(moments(self.density, parameters[:, [np.argmax(mass)]], _MOST))
+        parameters, mass = self._heavy
+        return _on_lattices(moments(self.density, parameters[:, [np.argmax(mass)]], _MOST))
+
+    @cached_property
+    def _around_modes(self) -> list[Piece]:
         assert isinstance(self.grid, Tensors)
         first, *others = self.grid.parts
         if not others:

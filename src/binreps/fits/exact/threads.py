@@ -132,7 +132,9 @@ class Threads:
 
         Up to factors; reweighted by the likelihoods of the records themselves, if so asked.
         """
-        evidence, (down, up) = classes[1] - classes[0], np.exp(classes)[:, :, None]
+        with np.errstate(invalid="ignore"):  # where a record cannot be, it has no weight either
+            evidence = np.nan_to_num(classes[1] - classes[0])  # far, not endless: infinities have no differences
+        down, up = np.exp(classes)[:, :, None]
 
         def law(z: Float) -> tuple[Float, Float]:
             w, by_odds = self._places(z[..., None] - evidence[:, None])
