@@ -104,9 +104,7 @@ def draw(pieces: list[Piece], log_mass: float, size: int, rng: np.random.Generat
     return kept[:, :size]
 
 
-def _close_enough(
-    pieces: list[Piece], log_mass: float, rng: np.random.Generator
-) -> tuple[Pieces, float]:
+def _close_enough(pieces: list[Piece], log_mass: float, rng: np.random.Generator) -> tuple[Pieces, float]:
     """Proposals from points so close that most are kept, or as close as may be; and the highest ratio."""
     good = _FEW_LOST if len(pieces[0][2].origin) < 4 else _FEW_LOST_IN_FOUR
     found, spacing = Pieces(pieces, 1.0), 1.0

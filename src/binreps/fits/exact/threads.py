@@ -133,7 +133,7 @@ class Threads:
         Up to factors; reweighted by the likelihoods of the records themselves, if so asked.
         """
         with np.errstate(invalid="ignore"):  # where a record cannot be, it has no weight either
-            evidence = np.nan_to_num(classes[1] - classes[0])  # far, not endless: infinities have no differences
+            evidence = np.nan_to_num(classes[1] - classes[0])  # infinities have no differences
         down, up = np.exp(classes)[:, :, None]
 
         def law(z: Float) -> tuple[Float, Float]:
