@@ -14,10 +14,10 @@ quick: $(VENV)/developed  ## the tests that take a minute: no browser, Spark, Py
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest $(QUICK)
 
 test: $(VENV)/developed  ## all tests and doctests
-	$(BIN)/pytest --numprocesses auto --dist loadfile
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadfile
 
 cover: $(VENV)/developed  ## all tests, and which lines no test runs
-	$(BIN)/pytest --numprocesses auto --dist loadfile --cov binreps --cov-report term:skip-covered
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadfile --cov binreps --cov-report term:skip-covered
 
 floors:  ## the quick tests with the lowest versions that pyproject.toml allows
 	rm -rf .venv-floors
