@@ -567,3 +567,38 @@ def test_likelihoods_are_sums_over_individuals_however_sure_some_of_them_are(kno
         )
         expected = np.tensordot(table.weight, mixture, axes=1) - density.log_likelihood
         np.testing.assert_allclose(density.log_ratios(errors, theta, rest), expected, rtol=1e-12, atol=1e-9)
+
+
+KNOWN_P = [
+    (CountTable([], []), Prior(false_positive=(100, 3000), better_than_chance=True)),
+    (CountTable([2, 5], [1, 4]), Prior((1, 2), (60, 1800), (2, 5), better_than_chance=True)),
+    (CountTable([2, 5], [1, 4]), Prior((1, 2), (100, 3000), (0.5, 5), better_than_chance=True)),
+    (
+        CountTable([3, 3, 3], [0, 1, 3], [10, 3, 5]),
+        Prior(false_positive=(100, 3000), better_than_chance=True),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", KNOWN_P, ids=["nobody", "two", "two, a pole", "some"])
+def test_the_false_negative_rate_beside_a_false_positive_rate_that_is_known(case: tuple[Any, Prior]) -> None:
+    """Where p is known, p / (1−q) is not: the density of q was off by up to .12 in probability."""
+    fit, truth = fit_bayes(*case), Reference(*case, LIGHT, both=False)
+    law = fit.marginal("false_negative")
+    for probability in (0.05, 0.25, 0.5, 0.75, 0.95):
+        x = float(law.quantile(probability))
+        assert truth.cdf(2, x) == pytest.approx(probability, abs=1e-6)
+    x = law.quantile((np.arange(4000) + 0.5) / 4000)
+    assert abs(x.mean() - fit.rates.false_negative) < 1e-3 * fit.sd.false_negative
+
+
+def test_the_density_along_a_ridge_that_lines_do_not_follow() -> None:
+    """It had spikes of 15,000 where the other rule has 67."""
+    counts = CountTable([2, 2, 2], [0, 1, 2], [17_901, 10_070, 2_029])
+    prior = Prior((1.0, 1.0), (2.0, 0.5), (0.3, 2.0), better_than_chance=True)
+    law = fit_bayes(counts, prior).marginal("false_positive")
+    x = law.quantile(np.linspace(0.01, 0.99, 400))
+    slope = np.diff(law.cumulative(x)) / np.diff(x)
+    assert law.density((x[1:] + x[:-1]) / 2) == pytest.approx(slope, rel=0.02)
+    for probability in (0.05, 0.95):
+        assert law.cumulative(law.quantile(probability)) == pytest.approx(probability, abs=1e-9)

@@ -9,6 +9,7 @@ import duckdb
 import pytest
 
 from binreps import DataError, Loss, count_table, fit_average, score_file
+from binreps.errors import BinrepsWarning
 from binreps.tables.guess import Guess, QuestionError, guess_columns
 from binreps.tables.opened import open_table
 from shared_data import shared_file
@@ -187,13 +188,16 @@ def test_text_that_a_spreadsheet_would_run_is_disarmed_in_csv_only(tmp_path: Pat
     rows = "".join(f'"{name}",{"neg" if i else "pos"}\n' for i, name in enumerate(ids))
     path.write_text(f"=who(),test\n{rows}", encoding="utf-8")
     columns = {"individual": "=who()", "result": "test"}
-    fit = fit_average(count_table(path, **columns))
-    out = score_file(path, fit, tmp_path / "out.csv", loss=Loss(), **columns)
+    with pytest.warns(BinrepsWarning, match="1 name in column '=who\\(\\)' begins or ends with a blank"):
+        fit = fit_average(count_table(path, **columns))
+    with pytest.warns(BinrepsWarning, match="begins or ends with a blank"):
+        out = score_file(path, fit, tmp_path / "out.csv", loss=Loss(), **columns)
     read = duckdb.read_csv(str(out), all_varchar=True, header=True)
     assert read.columns[0] == "'=who()"
     assert {row[0] for row in read.fetchall()} == {
         *("'=1+1", "'@SUM(A1)", "'-2+3", "'\tx", "'＝1"),
         *("+", "-7", "+1.5e3", "P-1"),
     }
-    out = score_file(path, fit, tmp_path / "out.parquet", loss=Loss(), **columns)
+    with pytest.warns(BinrepsWarning, match="begins or ends with a blank"):
+        out = score_file(path, fit, tmp_path / "out.parquet", loss=Loss(), **columns)
     assert {row[0] for row in duckdb.read_parquet(str(out)).fetchall()} == set(ids)

@@ -37,7 +37,7 @@ def test_a_copy_is_named_with_what_dropping_it_changes() -> None:
     assert "g and h agree in their errors: on 200 individuals" in finding.sentence
     assert "without g" in finding.sentence
     assert "merge the two into one source" in finding.advice
-    assert finding.advise("command").endswith(" binreps analyse --merge g,h")
+    assert finding.advise("command").endswith(" binreps analyse FILE --merge g,h")
     assert finding.advise("python").endswith(" br.fit(…, merge=[('g', 'h')])")
 
 
@@ -47,7 +47,7 @@ def test_a_third_that_agrees_with_two_merged_is_named_with_both() -> None:
     said[:, 5] = said[:, 6]
     fit = fit_sources(Readings.wide(said, [*NAMES[:7], "h, jr"]), rng=1, tol=0.2, merge=[("g", "h, jr")])
     finding = next(one for one in br.check(fit) if one.name == "agreeing-pair")
-    assert finding.action.words("command") == "binreps analyse --merge 'f,g,\"h, jr\"'"
+    assert finding.action.words("command") == "binreps analyse FILE --merge 'f,g,\"h, jr\"'"
 
 
 def test_sources_that_are_numbers_are_merged_by_their_text() -> None:

@@ -184,11 +184,14 @@ def _read_words(analysis: Analysis) -> RenderableType:
 
 
 def grid(table: Table) -> Grid:
-    """Any small table; text flush left, numbers flush right."""
+    """Any small table; text flush left, numbers flush right and whole: headings and texts wrap first."""
     out = Grid(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name, values in table.columns.items():
         text = any(isinstance(value, str) for value in values)
-        out.add_column(name.replace("_", " "), justify="left" if text else "right", no_wrap=True)
+        widest = 0 if text else max((len(format_value(value)) for value in values), default=0)
+        out.add_column(
+            name.replace("_", " "), justify="left" if text else "right", overflow="fold", min_width=widest
+        )
     for row in table:
         out.add_row(*(Text(format_value(value)) for value in row.values()))
     return out

@@ -286,7 +286,7 @@ class Part:
 
     @cached_property
     def again(self) -> Table:
-        """The inconclusive results of the data, and what one more replicate leads to.
+        """The inconclusive results of those whose status is not known, and what one more replicate leads to.
 
         A row per result (n, s): how many have it, the chance, and the chances after a negative and after a
         positive replicate. Empty where more than results is known of individuals.
@@ -296,7 +296,10 @@ class Part:
         names = ("n", "s", "weight", "probability", "if_negative", "if_positive")
         columns: dict[str, list[Any]] = {name: [] for name in names}
         told = self.fit.has_sources or self.fit.records is not None
-        rows = [] if told else [row for row in self.scored if row["decision"] == "inconclusive"]
+        open_ones = (
+            row for row in self.scored if row["decision"] == "inconclusive" and row.get("known") is None
+        )
+        rows = [] if told else list(open_ones)
         for row in rows[:_MOST_AGAIN]:
             n, s, loss = row["n"], row["s"], self.settings.loss
             rule = stopping_table(self.fit, loss, cost_per_replicate=0, max_replicates=n + 1, start=(n, s))

@@ -525,12 +525,31 @@ def analysed_source(source: Source, settings: Settings) -> Analysis:
     data, more = source_data(source, settings, looks)
     judges = source.truth is not None
     analysis = analysed(data.forget_known() if judges else data, settings, data if judges else None)
-    used = {"source-not-used"} if analysis.fit.has_sources else set()
+    compared = _compared_notes(analysis, source)
+    used = {"source-not-used"} if analysis.fit.has_sources or compared else set()
     answered = ("reader-differences", "fixed-panel") if analysis.fit.has_sources else ()
     seen = [one for look in looks if look.kind not in answered for one in look.findings]
     analysis = replace(analysis, findings=Findings((*analysis.findings, *seen)))
-    notes = dict.fromkeys([*source_notes(source), *more, *analysis.notes])
-    return replace(analysis, source=source, notes=tuple(note for note in notes if note.id not in used))
+    read = (note for note in [*source_notes(source), *more, *analysis.notes] if note.id not in used)
+    return replace(analysis, source=source, notes=tuple(dict.fromkeys([*compared, *read])))
+
+
+def _compared_notes(analysis: Analysis, source: Source) -> list[Note]:
+    """That columns were named, and the model that needs them predicts no better than one without."""
+    comparison = analysis.comparison
+    if comparison is None or MODELS[comparison.chosen].needs is not None:
+        return []
+    named = {"source": source.by, "population": source.population, "covariates": source.covariates}
+    tried = [MODELS[model] for model in comparison.models]
+    return [
+        Note(
+            f"{offer.needs}-compared",
+            f"{offer.needs} {', '.join(map(repr, names))} was compared and is not used: the model "
+            f"{offer.name} predicts no better; --model {offer.id} (in Python model={offer.id!r}) uses it all the same",
+        )
+        for offer in tried
+        if offer.needs and (names := names_of(named[offer.needs]))
+    ]
 
 
 def source_data(

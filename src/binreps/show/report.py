@@ -212,17 +212,17 @@ def _again(part: Part, analysis: Analysis, individuals: Table | None) -> list[di
 
 
 def _who(individuals: Table | None, analysis: Analysis, name: str | None) -> Mapping[Any, list[str]]:
-    """The names of individuals by their result, where they are listed and have names."""
+    """The names of individuals by their result, where they are listed, have names and no known status."""
     guess = analysis.source.guess
     own = None if guess is None else guess.columns.get("individual")
     columns = [own] if isinstance(own, str) else list(own or [])
     n, s = (_added(individuals, name) for name in ("n", "s"))
     if individuals is None or not columns or not {*columns, n, s} <= set(individuals.columns):
         return {}
-    population = analysis.source.population
+    population, known = analysis.source.population, str(analysis.source.known)
     found: dict[Any, list[str]] = {}
     for row in individuals:
-        if name is None or str(row.get(str(population))) == name:
+        if row.get(known) in (None, "") and (name is None or str(row.get(str(population))) == name):
             told = found.setdefault((row[n], row[s]), [])
             told.append(" ".join(str(row[column]) for column in columns))
     return {key: list(dict.fromkeys(names)) for key, names in found.items()}

@@ -38,7 +38,9 @@ def read_words(source: Source) -> list[str]:
     """How the data were read, which columns are not used and why, and the words for no result."""
     if source.guess is None:
         return []
-    words = [f"read as {source.guess}"]
+    more = {"population": source.population, "known": source.known, "truth": source.truth}
+    own = [f", {part} {name!r}" for part, name in more.items() if name and part not in source.guess.columns]
+    words = [f"read as {source.guess}{''.join(own)}"]
     words += [f"not used: {source.guess.unused}"] if source.guess.unused else []
     return words
 

@@ -264,7 +264,7 @@ def _read_csv(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], how:
     notes: list[Note] = []
     for file in paths:
         dialect = _dialect(file, how.wanted)
-        part, below = _without_notes(file, dialect, how.folder)
+        part, below = _without_notes(_with_one_line_end(file, dialect, how.folder), dialect, how.folder)
         groups.setdefault(dialect, []).append(part)
         notes += layout_notes(str(file), dialect.above, below)
         check_same_columns(paths[0], next(iter(groups)).columns, file, dialect.columns)
@@ -275,6 +275,30 @@ def _read_csv(connection: duckdb.DuckDBPyConnection, paths: Sequence[Path], how:
         whole = whole.union(relation.select(*map(quoted, first.columns)))
     twice = {name for dialect in groups for name in dialect.twice}
     return _Found(whole, twice, tuple(dict.fromkeys(notes)), separator=first.separator)
+
+
+def _with_one_line_end(file: Path, dialect: _Dialect, folder: str) -> Path:
+    """The file, or a copy whose lines all end alike, which is all that DuckDB reads.
+
+    Rows that were added with other line ends are at the beginning or the end of a file of moderate size.
+    """
+    size = file.stat().st_size
+    if dialect.zipped or size > _FEW_BYTES:
+        return file
+    with file.open("rb") as handle:
+        seen = handle.read(_HEAD_BYTES)
+        handle.seek(max(0, size - _HEAD_BYTES))
+        seen += handle.read()
+    if seen.count(b"\r\n") in (0, seen.count(b"\n")):
+        return file
+    copy = _copied(file, folder)
+    copy.write_bytes(file.read_bytes().replace(b"\r\n", b"\n"))
+    return copy
+
+
+def _copied(file: Path, folder: str) -> Path:
+    """Where a copy of a file goes, under a name of its own."""
+    return Path(folder, f"{len(os.listdir(folder))}-{file.name}")  # noqa: PTH208 - a number of its own
 
 
 def _without_notes(file: Path, dialect: _Dialect, folder: str) -> tuple[Path, int]:
@@ -303,7 +327,7 @@ def _without_notes(file: Path, dialect: _Dialect, folder: str) -> tuple[Path, in
     below = sum(bool(row) for row in rows[end:])
     if not below:
         return file, 0
-    copy = Path(folder, f"{len(os.listdir(folder))}-{file.name}")  # noqa: PTH208 - a number of its own
+    copy = _copied(file, folder)
     with file.open("rb") as source, copy.open("wb") as target:
         target.write(source.read(size - sum(map(len, lines[end:]))))
     return copy, below
@@ -449,7 +473,10 @@ _READERS = {"csv": _read_csv, "parquet": _read_parquet, "arrow": _read_arrow, "e
 def _explained(error: str, paths: Sequence[Path]) -> str:
     """DuckDB's error as one sentence that says what to change."""
     named = re.search(r"^\s*file = (.+)$", error, re.MULTILINE)
-    file = named[1] if named else str(paths[0])
+    read = Path(named[1] if named else paths[0]).name  # perhaps that of a copy
+    file = str(
+        next((path for path in paths if re.fullmatch(rf"(\d+-)?{re.escape(path.name)}", read)), paths[0])
+    )
     line = re.search(r"CSV Error on Line: (\d+)", error)
     where = f"line {line[1]} of {file}" if line else file
     fields = re.search(r"Expected Number of Columns: (\d+) Found: (\d+)", error)
@@ -460,6 +487,8 @@ def _explained(error: str, paths: Sequence[Path]) -> str:
         return _not_utf8(Path(file))
     if "quote" in error.lower() and line:
         return f"{where} has a quotation mark that is not closed; close or remove it"
+    if "invalid state" in error:
+        return f"{file} has lines that end in different ways, or damaged ones; save it anew as CSV"
     if "magic bytes" in error:
         return f"{file} is not a whole Parquet file; copy or write it again"
     if "Out of Memory" in error:

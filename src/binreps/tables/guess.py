@@ -452,10 +452,22 @@ class _Table:
             found["weight"] = weights[0]
         if "weight" in found:
             return "cells", cast(Columns, found), []
+        if not (weights or with_id or "individual" in found):
+            self._check_no_weight(found)
         why = "there is an individual in each row" if with_id else "there are several of the kind"
         said = f"not used as a number of individuals, as {why}: {listed(weights)}"
         notes = [Note("weight-not-used", said)] if weights else []
         return "counted", cast(Columns, {**with_id, **found}), notes
+
+    def _check_no_weight(self, found: Mapping[str, Any]) -> None:
+        """Ask where no (n, s) comes twice, nobody has a name, and a column could say how many have each."""
+        pairs = list(zip(*(self.everything[str(found[part])].values for part in ("n", "s")), strict=True))
+        open_ones = [
+            name for name in self._whole() if name not in found.values() and not self.free[name].part
+        ]
+        if open_ones and len(set(pairs)) == len(pairs):
+            said = f"no two rows have the same n and s, so column {open_ones[0]!r} may count individuals"
+            raise QuestionError(f"{said}; name it as weight (--weight), or as covariates (--covariates)")
 
     def _one_count(self, part: str, found: Mapping[str, Any]) -> str:
         """The only column of counts that is called n, or s."""
@@ -486,7 +498,12 @@ class _Table:
         if (n[0].casefold(), s[0].casefold()) == ("n", "s"):
             return [*n, *s]  # nothing else is called that; an s above its n is then a mistake in the data
         pairs = zip(self.free[n[0]].values, self.free[s[0]].values, strict=True)
-        return [*n, *s] * all(_number(a) >= _number(b) for a, b in pairs if a and b)
+        worse = [(a, b) for a, b in pairs if a and b and _number(a) < _number(b)]
+        if worse and len(self._readings()) < 3:  # few columns that may be results, these two among them
+            most, got = worse[0]
+            said = f"columns {n[0]!r} and {s[0]!r} look like n and s, but a row has {got} of {most}"
+            raise QuestionError(f"{said}; correct it, or name the columns of results (--replicate, --result)")
+        return [] if worse else [*n, *s]
 
     def _described(self, groups: Iterable[Sequence[str]]) -> str:
         """Families of columns with what they hold."""

@@ -122,7 +122,10 @@ PARTS: Mapping[str, ColumnPart] = MappingProxyType(
         "weight": ColumnPart(
             "Number of individuals",
             "Number of individuals with that n and s.",
-            words_of("weight w count counts freq frequency individuals n_individuals patients subjects"),
+            words_of(
+                "weight w count counts freq frequency individuals n_individuals patients n_patients subjects "
+                "n_subjects people n_people persons n_persons"
+            ),
         ),
         "known": ColumnPart(
             "Known status (informs the fit)",

@@ -37,6 +37,7 @@ NEGATIVES, BAD = "__binreps_negatives", "__binreps_bad"  # results that are nega
 ORDER = "__binreps_order"  # number of the row, where rows have an order
 WEIGHT, ROWS = "__binreps_weight", "__binreps_rows"
 LOST, LOST_ROWS = "__binreps_lost", "__binreps_lost_rows"  # individuals without a name, and their rows
+BLANKS = "__binreps_blanks"  # individuals whose name begins or ends with a blank
 KNOWN, _K, _K1, _K0 = (f"__binreps_known{end}" for end in ("", "_given", "_positive", "_negative"))
 CLASH, UNREADABLE = 2, 3  # codes of KNOWN besides 0, 1 and UNKNOWN
 
@@ -104,7 +105,7 @@ def tally(frame: Frame, roles: Roles, *, rows: bool = True) -> Tally:
         not roles.long and sum(cells.get(ROWS, ())) > sum(cells[WEIGHT]),
         counted,
         missing_results(roles, counted, counts.replicates),
-        (*roles.notes, *_lost_notes(frame, cells, roles)),
+        (*roles.notes, *_lost_notes(frame, cells, roles), *_blank_notes(cells, roles)),
         people,
     )
 
@@ -121,6 +122,16 @@ def _lost_notes(frame: Frame, cells: Mapping[str, list[int]], roles: Roles) -> t
         return lost_notes(cells, roles)
     rows = frame.filter(without_individual(roles)).select(nw.len().alias(ROWS))
     return (dropped_note("individual", int(_column(rows, ROWS)[0]), roles.individual),)
+
+
+def _blank_notes(cells: Mapping[str, list[int]], roles: Roles) -> tuple[Note, ...]:
+    """How many names begin or end with blanks."""
+    if not (several := sum(cells.get(BLANKS, ()))):
+        return ()
+    where = " and ".join(repr(name) for name in roles.individual)
+    said = f"{several:,} name{'s' * (several != 1)} in column {where} begin{'s' * (several == 1)} or end"
+    why = "names that differ in blanks alone are different individuals"
+    return (Note("names-with-blanks", f"{said}{'s' * (several == 1)} with a blank; {why}"),)
 
 
 def lost_of(cells: Mapping[str, list[int]], name: str) -> list[int]:
@@ -496,7 +507,8 @@ def _as_number(condition: nw.Expr) -> nw.Expr:
 
 def cells_of(people: Frame, roles: Roles, by: Sequence[str] = ()) -> Frame:
     """Individuals per (n, s), within groups if any, and the totals that tell whether something was wrong."""
-    have = people.collect_schema().names()
+    schema = people.collect_schema()
+    have = schema.names()
     columns, totals = {N: nw.col(N), S: nw.col(S)}, []
     if NEGATIVES in have:
         n, s, negatives = (nw.col(name).cast(nw.Int64) for name in (N, S, NEGATIVES))
@@ -510,6 +522,12 @@ def cells_of(people: Frame, roles: Roles, by: Sequence[str] = ()) -> Frame:
         if ROWS in have:
             columns[LOST_ROWS] = nw.when(nobody).then(nw.col(ROWS)).otherwise(nw.lit(0))
             totals.append(nw.col(LOST_ROWS).sum())
+    if texts := [
+        nw.col(name).cast(nw.String) for name in roles.individual if not by and schema[name] in TEXT
+    ]:
+        blanks = reduce(or_, (~name.is_null() & (name != name.str.strip_chars()) for name in texts))
+        columns[BLANKS] = nw.when(blanks).then(nw.lit(True))
+        totals.append(nw.col(BLANKS).count())
     for name in (WEIGHT, ROWS):
         if name in have:
             columns[name] = nw.col(name)

@@ -27,11 +27,11 @@ class Action:
     Examples
     --------
     >>> Action("model", "correlated").words("command")
-    'binreps analyse --model correlated'
+    'binreps analyse FILE --model correlated'
     >>> print(Action("model", "correlated").words("python"))
     br.fit(…, model="correlated")
     >>> Action("merge", "ann,bob").words("command")
-    'binreps analyse --merge ann,bob'
+    'binreps analyse FILE --merge ann,bob'
     """
 
     id: str
@@ -48,28 +48,28 @@ class Action:
 _WORDS: Mapping[str, Mapping[str, str]] = MappingProxyType(
     {
         "model": {
-            "command": "binreps analyse --model {value}",
+            "command": "binreps analyse FILE --model {value}",
             "page": "Model: {value}",
             "python": 'br.fit(…, model="{value}")',
         },
         "method": {
-            "command": "binreps analyse --method {value}",
+            "command": "binreps analyse FILE --method {value}",
             "page": "Method: {value}",
             "python": 'br.fit(…, method="{value}")',
         },
         "column": {
-            "command": "binreps analyse --{value} COLUMN",
+            "command": "binreps analyse FILE --{value} COLUMN",
             "page": "Columns: {value}",
             "python": 'br.fit(…, {name}="…")',
         },
         "prior": {
-            "command": "binreps analyse --prior-{value} a,b",
+            "command": "binreps analyse FILE --prior-{value} a,b",
             "page": "Settings: prior of the {value} rate",
             "python": "br.fit(…, prior=br.Prior({name}=(a, b)))",
         },
         "merge": {
-            "command": "binreps analyse --merge {option}",
-            "page": "At the terminal: binreps analyse --merge {option}",
+            "command": "binreps analyse FILE --merge {option}",
+            "page": "At the terminal: binreps analyse FILE --merge {option}",
             "python": "br.fit(…, merge=[{group}])",
         },
     }

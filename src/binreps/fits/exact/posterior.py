@@ -58,7 +58,7 @@ _SMALL_PRODUCT = 100_000  # points of a product that is tried before any lattice
 _NO_RIDGE = 5_000  # individuals up to which what cannot be identified is no ridge yet
 _HOPELESS, _SLOWLY = 0.5, 0.01  # sds between two products of rules: no third will do, no fifth
 _WORTH = 0.05  # sds: a model that is no better integrated than that is refused
-_GOOD = 1e-6  # sds: a posterior that is not integrated better is tried on cells
+_GOOD = 1e-6  # sds: what is not integrated better is tried on cells
 _LEAST_IN_FOUR = 1e-7  # where less of the tails is kept
 _DENSER = 2  # times the points of θ that a sum needs, for the polynomial through them
 _LEAST_THREADS = 24  # points of any other axis: a chance is no polynomial, however few the data
@@ -237,8 +237,14 @@ class ExactPosterior(Integrated):
         return (*((0.0,) if low < 1 else ()), *(far if high < 1 else ()))
 
     def _marginal(self, axis: int) -> Marginal:
-        if isinstance(self.grid, Tensors):
-            return self.grid.marginal(self.density, axis)
+        """On a product or along a ridge, or from cells where either is too rough."""
+        found = self.grid.marginal(self.density, axis) if isinstance(self.grid, Tensors) else self._told(axis)
+        if self.model is ALIKE and found.error > _GOOD:
+            found = min(found, self._twin.marginal(axis), key=lambda one: one.error)
+        return found
+
+    def _told(self, axis: int) -> Marginal:
+        """The density of one rate along a ridge."""
         sd, end = float(np.sqrt(self.covariance[axis, axis])), self.region.end if axis in (1, 2) else 1.0
 
         def apart(one: Marginal, other: Marginal) -> float:
@@ -260,6 +266,7 @@ class ExactPosterior(Integrated):
             with suppress(TooManyPointsError):
                 found = Crossings(self._bundles(spacing), asked)
                 found.error = apart(found, before)
+        found.error *= SLOW
         return found
 
     def _furthest(self, asked: Asked) -> tuple[float, Crossings]:

@@ -7,12 +7,14 @@ singular it is: so the error falls spectrally with the number of points on an ax
 from __future__ import annotations
 
 from functools import reduce
+from typing import NamedTuple
 
 import numpy as np
 
 from binreps.fits.exact.chart import Place
 from binreps.fits.exact.density import Density
 from binreps.fits.exact.grid import Grid, NoMassError
+from binreps.fits.exact.integrated import SLOW
 from binreps.fits.exact.panels import Panels
 from binreps.fits.gauss import Interval, series_tail
 from binreps.fits.marginal import Marginal
@@ -174,8 +176,8 @@ class Tensors(Grid):
     def marginal(self, density: Density, axis: int) -> Marginal:
         """The density of one parameter."""
         found = [tensor_marginal(density, part, axis) for part in self.parts]
-        panels = [(inside, share * mass) for (inside, mass), share in zip(found, self.shares, strict=True)]
-        return Panels(panels, max(float(series_tail(inside, mass[None])[0]) for inside, mass in found))
+        panels = [(one.inside, share * one.mass) for one, share in zip(found, self.shares, strict=True)]
+        return Panels(panels, max(one.error for one in found))
 
 
 def _errors(square: list[Float], density: Density, q_first: bool) -> Place:
@@ -207,12 +209,21 @@ def to_ends(low: float, high: float) -> tuple[float, float]:
     return 0.0 if low < 0.05 * high else low, 1.0 if 1 - high < 0.05 * (1 - low) else high
 
 
-def tensor_marginal(density: Density, grid: Tensor, axis: int) -> tuple[Interval, Float]:
-    """The density of one rate as an interval and masses, from a grid with twice the points on its axis.
+class Told(NamedTuple):
+    """The density of one rate: an interval, the masses at its points, and what they may be off."""
+
+    inside: Interval
+    mass: Float
+    error: float
+
+
+def tensor_marginal(density: Density, grid: Tensor, axis: int) -> Told:
+    """The density of one rate, from a grid with twice the points on its axis.
 
     A rule of n points integrates like a polynomial of degree 2n but interpolates like one of degree n; in a
     tail the other axes need some more, where they are not many already. The false-negative rate needs a grid
-    of its own where the region's square has it second; there either error rate has the points of the other.
+    of its own where the region's square has it second; there either error rate has the points of the other,
+    which are too few where p is known and p / (1−q) therefore is not: so evidence, mean and sd are compared.
     """
     q_first = axis == 2 and density.prior.better_than_chance
     along = 1 if q_first else axis
@@ -223,4 +234,16 @@ def tensor_marginal(density: Density, grid: Tensor, axis: int) -> tuple[Interval
     fine = Tensor(density, sizes, _exchanged(grid) if q_first else grid.ends, q_first)
     end, inside = (density.prior.region.end if axis in (1, 2) else 1.0), fine.axes[along]
     on_axis = Interval(end * inside.lower, end * inside.upper, inside.a, inside.b)
-    return on_axis, fine.line(along)
+    mass = fine.line(along)
+    tail = float(series_tail(on_axis, mass[None])[0])
+    return Told(on_axis, mass, max(tail, SLOW * _apart(grid, fine, on_axis.nodes(mass.size), mass, axis)))
+
+
+def _apart(grid: Tensor, fine: Tensor, x: Float, mass: Float, axis: int) -> float:
+    """How far a grid is from a line of a finer one: log evidence, mean and sd, in sds."""
+    away = grid.parameters[axis] - (centre := grid.mean[axis])
+    sd = np.sqrt(max(grid.expect(away, away), 1e-300))
+    mean = mass @ (x - centre)
+    change = abs(np.sqrt(max(mass @ (x - centre) ** 2 - mean**2, 0.0)) / sd - 1)
+    evidence = abs(fine.log_evidence - grid.log_evidence) / max(1.0, abs(grid.log_evidence))
+    return float(max(evidence, abs(mean) / sd, change))
