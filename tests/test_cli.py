@@ -337,3 +337,41 @@ def test_groups_have_a_report_and_what_each_result_is_answered(
     assert "<h1>Assays</h1>" in page
     assert "&lt;a&gt;" in page
     assert f"{fit.rates.prevalence:.1%}" in page
+
+
+@pytest.mark.slow
+def test_no_number_is_cut_off_in_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    _, out, _ = run(capsys, "analyse", "--model", "correlated")
+    rates = out[out.index("\nRates") : out.index("\nEveryone")].splitlines()
+    assert "…" not in "".join(rates)
+    assert max(map(len, rates)) <= 80
+    assert len(next(line for line in rates if "prevalence" in line).split()) == 8
+
+
+@pytest.mark.slow
+def test_readers_who_were_compared_in_vain_are_said_to_be(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    rows = ["slide,reader,call"]
+    counts = screening_counts()
+    for i, s in enumerate(counts.s.repeat(counts.weight.astype(int))[:40]):
+        rows += [f"{i},{reader},{int(j < s)}" for j, reader in enumerate(("ann", "bob", "cy"))]
+    (tmp_path / "slides.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    words = (
+        "analyse",
+        tmp_path / "slides.csv",
+        "--source",
+        "reader",
+        "--result",
+        "call",
+        "--individual",
+        "slide",
+    )
+    code, out, _ = run(capsys, *words)
+    said = " ".join(out.split())
+    assert code == 0
+    used = "By source" in said.split("Rates")[1]
+    assert (
+        used or "source 'reader' was compared and is not used: the model By source predicts no better" in said
+    )
+    assert "give source=" not in said

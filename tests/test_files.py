@@ -383,3 +383,15 @@ def test_no_unseen_letter_hides_a_formula(before: str, kind: str, tmp_path: Path
     assert written.startswith(("'", "\\"))  # bytes that are no letters are written as \xEF…
     if kind == "VARCHAR":
         assert safe_text(text) == f"'{text}"
+
+
+@pytest.mark.parametrize("ends", [b"\r\n", b"\n"])
+def test_rows_that_were_added_with_other_line_ends_are_read(tmp_path: Path, ends: bytes) -> None:
+    other = {b"\n": b"\r\n", b"\r\n": b"\n"}[ends]
+    rows = [b"patient,test", b"ann,pos", b"ann,neg", b"bob,pos"]
+    write(tmp_path / "mixed.csv", ends.join(rows[:3]) + ends + rows[3] + other)
+    assert count_table(tmp_path / "mixed.csv", **LONG) == CountTable([2, 1], [1, 1])
+    write(tmp_path / "mixed.csv", ends.join([*rows[:2], b"ann,neg,x"]) + ends + rows[3] + other)
+    with pytest.raises(DataError, match=r"^line 3 of .*/mixed\.csv has 3 fields") as caught:
+        count_table(tmp_path / "mixed.csv", **LONG)
+    assert ".part" not in str(caught.value)  # the file that was named, not our copy

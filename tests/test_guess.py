@@ -201,3 +201,17 @@ def test_text_that_a_spreadsheet_would_run_is_disarmed_in_csv_only(tmp_path: Pat
     with pytest.warns(BinrepsWarning, match="begins or ends with a blank"):
         out = score_file(path, fit, tmp_path / "out.parquet", loss=Loss(), **columns)
     assert {row[0] for row in duckdb.read_parquet(str(out)).fetchall()} == set(ids)
+
+
+def test_a_column_that_may_count_individuals_is_asked_for() -> None:
+    cells = {"n": [4, 4, 4], "s": [0, 1, 2], "how many": [50, 18, 6]}
+    with pytest.raises(QuestionError, match=r"column 'how many' may count individuals; name it as weight"):
+        guess_columns(cells)
+    assert guess_columns({"n": [4, 4], "s": [0, 1], "people": [50, 18]}).columns["weight"] == "people"
+    assert "weight" not in guess_columns({"n": [4, 4], "s": [1, 1], "how many": [50, 18]}).columns
+    assert "weight" not in guess_columns({"id": ["a", "b"], "n": [4, 4], "s": [0, 1], "dose": [5, 8]}).columns
+
+
+def test_more_positives_than_tests_are_asked_about() -> None:
+    with pytest.raises(QuestionError, match=r"columns 'tests' and 'positives' look like n and s, .* 4 of 3;"):
+        guess_columns({"id": ["a", "b"], "tests": [3, 2], "positives": [4, 1]})

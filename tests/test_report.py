@@ -11,6 +11,7 @@ import pytest
 
 import binreps as br
 from binreps.show.report import report
+from binreps.show.wording import read_words
 from binreps.study.datasets import SCREENING_FILE
 from screening import screening_counts
 from system_tools import require
@@ -128,3 +129,24 @@ def test_what_one_more_test_gives_is_what_the_next_fit_would_predict() -> None:
             [row["if_negative"], row["if_positive"]]
         )
     assert sum(part.again["weight"]) == part.answers["inconclusive"]
+
+
+def test_people_of_known_status_need_no_other_test(tmp_path: Path) -> None:
+    rows = [f"p{i},{a},{b},{c},{status}" for i, (a, b, c, status) in enumerate(KNOWN_ROWS)]
+    path = tmp_path / "known.csv"
+    path.write_text("\n".join(["patient,t1,t2,t3,status", *rows]) + "\n", encoding="utf-8")
+    settings = br.Settings(model="common", loss=br.Loss(inconclusive=0.05))
+    analysis = br.analyse(path, settings, known="status")
+    again = analysis.main.again
+    assert len(set(zip(again["n"], again["s"], strict=True))) == len(again)
+    unknown = [row for row in KNOWN_ROWS if row[3] == ""]
+    assert sum(again["weight"]) <= len(unknown)
+    assert "known 'status'" in " ".join(read_words(analysis.source))
+    page = analysis.report()
+    table = page[page.index("Who needs another test") :].split("</table>")[0]
+    named = {f"p{i}" for i, row in enumerate(KNOWN_ROWS) if row[3] != ""}
+    assert not named & set(re.findall(r"\bp\d+\b", table))
+
+
+KNOWN_ROWS = [*[(0, 0, 0, "")] * 12, *[(1, 1, 1, "")] * 8, *[(1, 0, 0, "")] * 3, *[(1, 1, 0, "")] * 3]
+KNOWN_ROWS += [(1, 0, 0, 0), (1, 1, 0, 1), (1, 0, 0, 1), (1, 1, 0, 0), (0, 0, 0, 0), (1, 1, 1, 1)]

@@ -541,14 +541,11 @@ def _compared_notes(analysis: Analysis, source: Source) -> list[Note]:
         return []
     named = {"source": source.by, "population": source.population, "covariates": source.covariates}
     tried = [MODELS[model] for model in comparison.models]
+    said = "{} {} was compared and is not used: the model {} predicts no better; --model {} uses it"
     return [
-        Note(
-            f"{offer.needs}-compared",
-            f"{offer.needs} {', '.join(map(repr, names))} was compared and is not used: the model "
-            f"{offer.name} predicts no better; --model {offer.id} (in Python model={offer.id!r}) uses it all the same",
-        )
+        Note(f"{need}-compared", said.format(need, ", ".join(map(repr, names)), offer.name, offer.id))
         for offer in tried
-        if offer.needs and (names := names_of(named[offer.needs]))
+        if (need := offer.needs) and (names := names_of(named[need]))
     ]
 
 
