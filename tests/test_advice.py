@@ -123,7 +123,7 @@ def test_the_words_for_the_command_line_are_what_analyse_takes(tmp_path: Path) -
     path = tmp_path / "study.csv"
     path.write_text("\n".join(lines) + "\n")
     for action in actions():
-        words = action.words("command").removeprefix("binreps analyse ").replace("a,b", "2,20").split()
+        words = action.words("command").removeprefix("binreps analyse FILE ").replace("a,b", "2,20").split()
         words = [COLUMNS[action.value] if word == "COLUMN" else word for word in words]
         named = ["--individual", "patient", "--result", "test"]
         by_source = action.id == "merge" or action == Action("model", "sources")

@@ -176,6 +176,9 @@ def plan_command(
         "inconclusive": inconclusive,
         "risk": risk,
     }
+    if not any(value is not None for value in goals.values()):
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in goals)
+        raise OptionError(f"plan needs a goal, one of {options}")
     if out is not None:
         check_target(out)
     with bar("simulating studies") as progress:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import signal
 import sys
 import warnings
@@ -169,6 +170,7 @@ app = typer.Typer(
 
 
 _GARBAGE = 50_000  # new objects until garbage is looked for: modules make them, and all of these stay
+_KEYWORD = re.compile(r"\b([a-z_]+)=…")  # of Python, in a sentence: an option here
 _ONE_THREAD = ("OPENBLAS_NUM_THREADS", "1")  # products are small: more threads wait, for each other and us
 _ENDING = [getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name)]
 
@@ -245,7 +247,7 @@ def _show(
 def _explained(error: Exception) -> tuple[str, int]:
     """One sentence for the user, and the exit code."""
     if isinstance(error, BinrepsError):
-        return str(error), 2
+        return _KEYWORD.sub(lambda found: "--" + found[1].replace("_", "-"), str(error)), 2
     if hasattr(error, "format_message"):  # bad usage, found while parsing
         path = getattr(getattr(error, "ctx", None), "command_path", "binreps")
         return f"{' '.join(str(error.format_message()).split())} ({path} --help shows how)", 2

@@ -86,7 +86,7 @@ class NextStep:
         """The next step in one line, for an individual whose answer is `decision` so far."""
         again = "Test once more" if self.source is None else f"Ask {self.source} for a reading"
         if decision != "inconclusive":
-            stands = "The answer stands; at their cost more tests would still pay on average."
+            stands = "Answer so. Another test is optional: on average it is worth its cost."
             return stands if self.pays else "No further test is needed."
         if not self.pays:
             return "One more test would cost more than it is worth: decide without it, or use another test."
