@@ -229,6 +229,18 @@ def test_known_statuses_alone_inform_the_prevalence() -> None:
 # --- marginals, draws, intervals -----------------------------------------------------------------------
 
 
+@pytest.mark.slow
+def test_the_false_negative_rate_beside_a_false_positive_rate_that_is_known() -> None:
+    """Its density was off by .08 in probability: where p is known, p / (1−q) is not."""
+    prior = Prior(false_positive=(100, 3000), better_than_chance=True)
+    fit = fit_overdispersed(CountTable([6, 6, 6], [0, 4, 6], [30, 10, 10]), prior)
+    law = fit.marginal("false_negative")
+    assert law.error < 1e-4
+    assert kstest(law.cumulative(fit.draws(4000, 1).false_negative), "uniform").pvalue > 1e-3
+    x = law.quantile((np.arange(4000) + 0.5) / 4000)
+    assert abs(x.mean() - fit.rates.false_negative) < 1e-3 * fit.sd.false_negative
+
+
 def test_draws_have_the_marginals_that_it_says() -> None:
     fit = fitted(SMALL)
     drawn = fit.joint_draws(2000, rng=3)[None]

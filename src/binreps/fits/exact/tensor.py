@@ -7,6 +7,7 @@ singular it is: so the error falls spectrally with the number of points on an ax
 from __future__ import annotations
 
 from functools import reduce
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -21,6 +22,10 @@ from binreps.fits.marginal import Marginal
 from binreps.model import Float, Prior
 
 _NO_MASS = 1e-13  # of the largest at one point
+_SETTLED, _MOST = (
+    1e-7,
+    10_000_000,
+)  # sds: what a density may be off; points of a grid that shall tell it better
 _STRIDE, _KEPT = 3, 40.0  # pairs are left out where lines between every third have less than e^−40 of the top
 
 Ends = tuple[tuple[float, float], ...]
@@ -222,16 +227,26 @@ def tensor_marginal(density: Density, grid: Tensor, axis: int) -> Told:
 
     A rule of n points integrates like a polynomial of degree 2n but interpolates like one of degree n; in a
     tail the other axes need some more, where they are not many already. The false-negative rate needs a grid
-    of its own where the region's square has it second; there either error rate has the points of the other,
-    which are too few where p is known and p / (1−q) therefore is not: so evidence, mean and sd are compared.
+    of its own where the region's square has it second; there either error rate has the points of the other.
+    Where p is known, p / (1−q) is a thin layer that winds, and needs more and more.
     """
     q_first = axis == 2 and density.prior.better_than_chance
     along = 1 if q_first else axis
     more = 6 if len(grid.sizes) < 4 else 5
     theta, *errors = grid.sizes
     needed = (theta, *([max(errors)] * len(errors) if q_first else errors))
-    sizes = tuple(2 * size if i == along else size * more // 5 for i, size in enumerate(needed))
-    fine = Tensor(density, sizes, _exchanged(grid) if q_first else grid.ends, q_first)
+    sizes = [2 * size if i == along else size * more // 5 for i, size in enumerate(needed)]
+    ends = _exchanged(grid) if q_first else grid.ends
+    found = _told(density, grid, axis, along, Tensor(density, tuple(sizes), ends, q_first))
+    before = np.inf
+    while q_first and _SETTLED < found.error < before / 4 and 2 * prod(sizes) < _MOST:
+        sizes[2], before = 2 * sizes[2], found.error
+        found = _told(density, grid, axis, along, Tensor(density, tuple(sizes), ends, q_first))
+    return found
+
+
+def _told(density: Density, grid: Tensor, axis: int, along: int, fine: Tensor) -> Told:
+    """A line of a fine grid, beside the evidence, mean and sd of the grid that means are taken from."""
     end, inside = (density.prior.region.end if axis in (1, 2) else 1.0), fine.axes[along]
     on_axis = Interval(end * inside.lower, end * inside.upper, inside.a, inside.b)
     mass = fine.line(along)
