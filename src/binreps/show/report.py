@@ -241,7 +241,7 @@ def _source_words(part: Part) -> str:
     worse = f" {retrain_words(part.sources)}".rstrip()
     shown = ", of whom those who err most are shown" if len(part.sources) > _NAMES else ""
     names = f"{plural(len(part.sources), 'source')} gave the readings{shown}; all of them below."
-    return f"{names}{worse} Who said what decides: `binreps decide --source` answers for the next individual."
+    return f"{names}{worse} Who said what decides: binreps decide --source answers for the next individual."
 
 
 def _answers(answers: dict[str, int]) -> list[tuple[str, int, float]]:

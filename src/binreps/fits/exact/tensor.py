@@ -178,9 +178,9 @@ class Tensors(Grid):
         """Whether this is the whole domain."""
         return {end for part in self.parts for end in part.ends} == {WHOLE}
 
-    def marginal(self, density: Density, axis: int) -> Marginal:
-        """The density of one parameter."""
-        found = [tensor_marginal(density, part, axis) for part in self.parts]
+    def marginal(self, density: Density, axis: int, enough: float) -> Marginal:
+        """The density of one parameter; points are added where it may be off by more than is enough."""
+        found = [tensor_marginal(density, part, axis, enough) for part in self.parts]
         panels = [(one.inside, share * one.mass) for one, share in zip(found, self.shares, strict=True)]
         return Panels(panels, max(one.error for one in found))
 
@@ -222,13 +222,14 @@ class Told(NamedTuple):
     error: float
 
 
-def tensor_marginal(density: Density, grid: Tensor, axis: int) -> Told:
+def tensor_marginal(density: Density, grid: Tensor, axis: int, enough: float = 0.0) -> Told:
     """The density of one rate, from a grid with twice the points on its axis.
 
     A rule of n points integrates like a polynomial of degree 2n but interpolates like one of degree n; in a
     tail the other axes need some more, where they are not many already. The false-negative rate needs a grid
     of its own where the region's square has it second; there either error rate has the points of the other.
-    Where p is known, p / (1−q) is a thin layer that winds, and needs more and more.
+    Where p is known, p / (1−q) is a thin layer that winds, and needs more and more, until the error is
+    `enough` sds.
     """
     q_first = axis == 2 and density.prior.better_than_chance
     along = 1 if q_first else axis
@@ -239,7 +240,7 @@ def tensor_marginal(density: Density, grid: Tensor, axis: int) -> Told:
     ends = _exchanged(grid) if q_first else grid.ends
     found = _told(density, grid, axis, along, Tensor(density, tuple(sizes), ends, q_first))
     before = np.inf
-    while q_first and _SETTLED < found.error < before / 4 and 2 * prod(sizes) < _MOST:
+    while q_first and max(_SETTLED, enough) < found.error < before / 4 and 2 * prod(sizes) < _MOST:
         sizes[2], before = 2 * sizes[2], found.error
         found = _told(density, grid, axis, along, Tensor(density, tuple(sizes), ends, q_first))
     return found
