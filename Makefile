@@ -3,6 +3,7 @@ PYTHON ?= python3
 SCRIPTS := $(if $(filter Windows_NT,$(OS)),Scripts,bin)
 VENV := .venv
 BIN := $(VENV)/$(SCRIPTS)
+WHOLE := --numprocesses auto --dist loadfile --no-loadscope-reorder
 QUICK := --numprocesses auto --dist loadfile -m "not slow" --hypothesis-profile quick
 
 .PHONY: demo quick test cover floors fuzz lint bench paper docs release clean
@@ -14,10 +15,10 @@ quick: $(VENV)/developed  ## the tests that take a minute: no browser, Spark, Py
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest $(QUICK)
 
 test: $(VENV)/developed  ## all tests and doctests
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadfile
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest $(WHOLE)
 
 cover: $(VENV)/developed  ## all tests, and which lines no test runs
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest --numprocesses auto --dist loadfile --cov binreps --cov-report term:skip-covered
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest $(WHOLE) --cov binreps --cov-report term:skip-covered
 
 floors:  ## the quick tests with the lowest versions that pyproject.toml allows
 	rm -rf .venv-floors

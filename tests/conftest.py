@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import Counter
 from importlib.util import find_spec
 from typing import Any
 
@@ -32,7 +33,13 @@ def golden() -> dict[str, Any]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Examples that sample or load ArviZ are slow, and no example can say so itself."""
+    """Examples that sample or load ArviZ are slow, and no example can say so itself; long files come first.
+
+    A worker that began with a short one would have a long one to itself at the end.
+    """
     for item in items:
         if item.path.as_posix().endswith(("fits/mcmc.py", "run/interop.py")):
             item.add_marker(pytest.mark.slow)
+    every = Counter(item.path for item in items)
+    slow = Counter(item.path for item in items if item.get_closest_marker("slow"))
+    items.sort(key=lambda item: -slow[item.path] / every[item.path])
