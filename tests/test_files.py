@@ -22,7 +22,7 @@ from binreps.fits.point.simple import AverageFit, fit_average
 from binreps.tables import leftovers
 from binreps.tables.files import open_files
 from binreps.tables.join import score_file
-from binreps.tables.opened import count_table
+from binreps.tables.opened import count_table, open_table
 from binreps.tables.write import replacing, replacing_all, safe_text, write_file
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* above the header of")
@@ -391,6 +391,10 @@ def test_rows_that_were_added_with_other_line_ends_are_read(tmp_path: Path, ends
     rows = [b"patient,test", b"ann,pos", b"ann,neg", b"bob,pos"]
     write(tmp_path / "mixed.csv", ends.join(rows[:3]) + ends + rows[3] + other)
     assert count_table(tmp_path / "mixed.csv", **LONG) == CountTable([2, 1], [1, 1])
+    quoted = b'"an' + other + b'n",pos'
+    write(tmp_path / "quoted.csv", ends.join([rows[0], quoted, rows[3]]) + ends + rows[3] + other)
+    with open_table(tmp_path / "quoted.csv", ["patient"]) as table:
+        assert f"an{other.decode()}n" in table.sample["patient"]  # data are left alone
     write(tmp_path / "mixed.csv", ends.join([*rows[:2], b"ann,neg,x"]) + ends + rows[3] + other)
     with pytest.raises(DataError, match=r"^line 3 of .*/mixed\.csv has 3 fields") as caught:
         count_table(tmp_path / "mixed.csv", **LONG)

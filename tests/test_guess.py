@@ -209,6 +209,7 @@ def test_a_column_that_may_count_individuals_is_asked_for() -> None:
         guess_columns(cells)
     assert guess_columns({"n": [4, 4], "s": [0, 1], "people": [50, 18]}).columns["weight"] == "people"
     assert "weight" not in guess_columns({"n": [4, 4], "s": [1, 1], "how many": [50, 18]}).columns
+    assert "weight" not in guess_columns(cells, {"n": "n", "s": "s"}).columns  # named, also by a recipe
     assert "weight" not in guess_columns({"id": ["a", "b"], "n": [4, 4], "s": [0, 1], "dose": [5, 8]}).columns
 
 

@@ -296,10 +296,8 @@ class Part:
         names = ("n", "s", "weight", "probability", "if_negative", "if_positive")
         columns: dict[str, list[Any]] = {name: [] for name in names}
         told = self.fit.has_sources or self.fit.records is not None
-        open_ones = (
-            row for row in self.scored if row["decision"] == "inconclusive" and row.get("known") is None
-        )
-        rows = [] if told else list(open_ones)
+        unknown = [] if told else [row for row in self.scored if row.get("known") is None]
+        rows = [row for row in unknown if row["decision"] == "inconclusive"]
         for row in rows[:_MOST_AGAIN]:
             n, s, loss = row["n"], row["s"], self.settings.loss
             rule = stopping_table(self.fit, loss, cost_per_replicate=0, max_replicates=n + 1, start=(n, s))

@@ -34,6 +34,7 @@ from binreps.show.wording import (
     threshold_words,
 )
 from binreps.table import Table, format_value
+from binreps.tables.roles import Labels, compared, names_of
 from binreps.words import chance, percent, percents, plural
 
 _LATTICE = 8  # replicates up to which the triangle is as wide as a page
@@ -220,9 +221,12 @@ def _who(individuals: Table | None, analysis: Analysis, name: str | None) -> Map
     if individuals is None or not columns or not {*columns, n, s} <= set(individuals.columns):
         return {}
     population, known = analysis.source.population, str(analysis.source.known)
+    *_, missing = Labels(missing=names_of(guess.columns.get("missing") if guess else None)).words()
     found: dict[Any, list[str]] = {}
     for row in individuals:
-        if row.get(known) in (None, "") and (name is None or str(row.get(str(population))) == name):
+        status = row.get(known)
+        unknown = status is None or compared(status) in missing
+        if unknown and (name is None or str(row.get(str(population))) == name):
             told = found.setdefault((row[n], row[s]), [])
             told.append(" ".join(str(row[column]) for column in columns))
     return {key: list(dict.fromkeys(names)) for key, names in found.items()}

@@ -286,13 +286,16 @@ def _with_one_line_end(file: Path, dialect: _Dialect, folder: str) -> Path:
     if dialect.zipped or size > _FEW_BYTES:
         return file
     with file.open("rb") as handle:
-        seen = handle.read(_HEAD_BYTES)
+        head = handle.read(_HEAD_BYTES)
         handle.seek(max(0, size - _HEAD_BYTES))
-        seen += handle.read()
+        tail = handle.read()
+    seen = b"".join([*head.split(b'"')[::2], *tail.split(b'"')[::-2]])  # what lies between quotes is data
     if seen.count(b"\r\n") in (0, seen.count(b"\n")):
         return file
+    parts = file.read_bytes().split(b'"')
+    parts[::2] = [part.replace(b"\r\n", b"\n") for part in parts[::2]]
     copy = _copied(file, folder)
-    copy.write_bytes(file.read_bytes().replace(b"\r\n", b"\n"))
+    copy.write_bytes(b'"'.join(parts))
     return copy
 
 

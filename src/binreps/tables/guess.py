@@ -452,7 +452,7 @@ class _Table:
             found["weight"] = weights[0]
         if "weight" in found:
             return "cells", cast(Columns, found), []
-        if not (weights or with_id or "individual" in found):
+        if not (weights or with_id or "individual" in found or {"n", "s"} <= set(self.columns)):
             self._check_no_weight(found)
         why = "there is an individual in each row" if with_id else "there are several of the kind"
         said = f"not used as a number of individuals, as {why}: {listed(weights)}"
@@ -467,7 +467,9 @@ class _Table:
         ]
         if open_ones and len(set(pairs)) == len(pairs):
             said = f"no two rows have the same n and s, so column {open_ones[0]!r} may count individuals"
-            raise QuestionError(f"{said}; name it as weight (--weight), or as covariates (--covariates)")
+            raise QuestionError(
+                f"{said}; name it as weight (--weight), or name n and s (--n, --s) if it does not"
+            )
 
     def _one_count(self, part: str, found: Mapping[str, Any]) -> str:
         """The only column of counts that is called n, or s."""

@@ -28,6 +28,7 @@ from binreps.counts import UNKNOWN, CountTable, is_null
 from binreps.errors import DataError, OptionError
 from binreps.notes import Note
 from binreps.tables.roles import BLANK, Labels, Roles, check_columns
+from binreps.words import plural
 
 Frame = Any  # nw.DataFrame or nw.LazyFrame: their union has no common type that can be grouped
 
@@ -129,9 +130,11 @@ def _blank_notes(cells: Mapping[str, list[int]], roles: Roles) -> tuple[Note, ..
     if not (several := sum(cells.get(BLANKS, ()))):
         return ()
     where = " and ".join(repr(name) for name in roles.individual)
-    said = f"{several:,} name{'s' * (several != 1)} in column {where} begin{'s' * (several == 1)} or end"
-    why = "names that differ in blanks alone are different individuals"
-    return (Note("names-with-blanks", f"{said}{'s' * (several == 1)} with a blank; {why}"),)
+    verb = "begins or ends" if several == 1 else "begin or end"
+    said = f"{plural(several, 'name')} in column {where} {verb} with a blank"
+    return (
+        Note("names-with-blanks", f"{said}; names that differ in blanks alone are different individuals"),
+    )
 
 
 def lost_of(cells: Mapping[str, list[int]], name: str) -> list[int]:

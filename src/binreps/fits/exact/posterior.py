@@ -58,10 +58,8 @@ _SMALL_PRODUCT = 100_000  # points of a product that is tried before any lattice
 _NO_RIDGE = 5_000  # individuals up to which what cannot be identified is no ridge yet
 _HOPELESS, _SLOWLY = 0.5, 0.01  # sds between two products of rules: no third will do, no fifth
 _WORTH = 0.05  # sds: a model that is no better integrated than that is refused
-_GOOD, _NO_ROUGHER = (
-    1e-6,
-    20.0,
-)  # sds: what is not integrated better is tried on cells; times a rough fit's error
+_GOOD = 1e-6  # sds: what is not integrated better is tried on cells,
+_NO_ROUGHER = 20.0  # or by so many times the error of a fit that is rough itself
 _LEAST_IN_FOUR = 1e-7  # where less of the tails is kept
 _DENSER = 2  # times the points of θ that a sum needs, for the polynomial through them
 _LEAST_THREADS = 24  # points of any other axis: a chance is no polynomial, however few the data
@@ -245,12 +243,12 @@ class ExactPosterior(Integrated):
         if isinstance(self.grid, Tensors):
             found = self.grid.marginal(self.density, axis, enough)
         else:
-            found = self._told(axis)
+            found = self._along_ridge(axis)
         if self.model is ALIKE and found.error > max(_GOOD, enough):
             found = min(found, self._twin.marginal(axis), key=lambda one: one.error)
         return found
 
-    def _told(self, axis: int) -> Marginal:
+    def _along_ridge(self, axis: int) -> Marginal:
         """The density of one rate along a ridge."""
         sd, end = float(np.sqrt(self.covariance[axis, axis])), self.region.end if axis in (1, 2) else 1.0
 

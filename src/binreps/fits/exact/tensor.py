@@ -22,10 +22,8 @@ from binreps.fits.marginal import Marginal
 from binreps.model import Float, Prior
 
 _NO_MASS = 1e-13  # of the largest at one point
-_SETTLED, _MOST = (
-    1e-7,
-    10_000_000,
-)  # sds: what a density may be off; points of a grid that shall tell it better
+_SETTLED = 1e-7  # sds: what a density may be off
+_MOST = 10_000_000  # points of a grid that shall tell it better
 _STRIDE, _KEPT = 3, 40.0  # pairs are left out where lines between every third have less than e^−40 of the top
 
 Ends = tuple[tuple[float, float], ...]
@@ -214,7 +212,7 @@ def to_ends(low: float, high: float) -> tuple[float, float]:
     return 0.0 if low < 0.05 * high else low, 1.0 if 1 - high < 0.05 * (1 - low) else high
 
 
-class Told(NamedTuple):
+class OneRate(NamedTuple):
     """The density of one rate: an interval, the masses at its points, and what they may be off."""
 
     inside: Interval
@@ -222,7 +220,7 @@ class Told(NamedTuple):
     error: float
 
 
-def tensor_marginal(density: Density, grid: Tensor, axis: int, enough: float = 0.0) -> Told:
+def tensor_marginal(density: Density, grid: Tensor, axis: int, enough: float) -> OneRate:
     """The density of one rate, from a grid with twice the points on its axis.
 
     A rule of n points integrates like a polynomial of degree 2n but interpolates like one of degree n; in a
@@ -238,21 +236,21 @@ def tensor_marginal(density: Density, grid: Tensor, axis: int, enough: float = 0
     needed = (theta, *([max(errors)] * len(errors) if q_first else errors))
     sizes = [2 * size if i == along else size * more // 5 for i, size in enumerate(needed)]
     ends = _exchanged(grid) if q_first else grid.ends
-    found = _told(density, grid, axis, along, Tensor(density, tuple(sizes), ends, q_first))
+    found = _one_rate(density, grid, axis, along, Tensor(density, tuple(sizes), ends, q_first))
     before = np.inf
     while q_first and max(_SETTLED, enough) < found.error < before / 4 and 2 * prod(sizes) < _MOST:
         sizes[2], before = 2 * sizes[2], found.error
-        found = _told(density, grid, axis, along, Tensor(density, tuple(sizes), ends, q_first))
+        found = _one_rate(density, grid, axis, along, Tensor(density, tuple(sizes), ends, q_first))
     return found
 
 
-def _told(density: Density, grid: Tensor, axis: int, along: int, fine: Tensor) -> Told:
+def _one_rate(density: Density, grid: Tensor, axis: int, along: int, fine: Tensor) -> OneRate:
     """A line of a fine grid, beside the evidence, mean and sd of the grid that means are taken from."""
     end, inside = (density.prior.region.end if axis in (1, 2) else 1.0), fine.axes[along]
     on_axis = Interval(end * inside.lower, end * inside.upper, inside.a, inside.b)
     mass = fine.line(along)
     tail = float(series_tail(on_axis, mass[None])[0])
-    return Told(on_axis, mass, max(tail, SLOW * _apart(grid, fine, on_axis.nodes(mass.size), mass, axis)))
+    return OneRate(on_axis, mass, max(tail, SLOW * _apart(grid, fine, on_axis.nodes(mass.size), mass, axis)))
 
 
 def _apart(grid: Tensor, fine: Tensor, x: Float, mass: Float, axis: int) -> float:
